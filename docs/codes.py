@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gradinspect.checks.registry import registry
-from gradinspect.renderers.data.rules import render_rules_markdown
+from gradinspect.renderers.data.findings.rules import render_rules_markdown
 
 FILE = Path(__file__).with_suffix(".md")
 HEAD = """\

@@ -49,7 +49,7 @@ TENSOR_METHODS = frozenset(
         "logical_not_",
     ]
 )  # names that only tensors have
-FAKE = ("fake/", "torch_api/fake_ranks.py")  # there, torch itself calls what the program has replaced
+FAKE = ("fake/", "torch_api/distributed/fake_ranks.py")  # there, torch itself calls what the program has replaced
 OF_NAMEDTUPLE = {"_replace", "_fields", "_asdict", "_make"}
 
 
@@ -74,6 +74,14 @@ def test_no_imports_go_in_a_circle() -> None:
     order = TopologicalSorter({name: imports.find_modules_directly_imported_by(name) for name in imports.modules})
 
     order.prepare()  # raises CycleError, with the circle
+
+
+def test_no_folder_has_more_than_twenty_files() -> None:
+    """A listing that is read at a glance."""
+    folders = [PACKAGE, *(path for path in PACKAGE.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    crowded = {folder.name: len(files) for folder in folders if len(files := list(folder.glob("*.*"))) > 20}
+
+    assert crowded == {}
 
 
 def private_names(tree: ast.Module) -> Iterator[str]:
@@ -120,7 +128,7 @@ def calls_of_methods(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def test_methods_of_tensors_are_not_looked_up() -> None:
-    """They may be the program's: NOTE [Our own calls] in `torch_api.originals`."""
+    """They may be the program's: NOTE [Our own calls] in `torch_api.patching.originals`."""
     called = {
         f"{place}: {found}"
         for file in PACKAGE.rglob("*.py")

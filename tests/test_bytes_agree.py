@@ -20,7 +20,7 @@ from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Graph
 from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.recorder import Recorder
-from gradinspect.renderers.data.whole_graph import render_nodes_csv
+from gradinspect.renderers.data.graphs.whole_graph import render_nodes_csv
 from gradinspect.renderers.html.data import page_json
 from gradinspect.renderers.picture.colors.palettes import LIGHT
 from gradinspect.renderers.picture.dot.scopes import ScopeLabels

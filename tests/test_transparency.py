@@ -91,7 +91,7 @@ def test_signals_and_hooks_are_the_programs(words: str) -> None:
 
 @pytest.mark.parametrize("words", ["trace", "grads --steps 2", "check", VALUES, "fit --real", "step", "find bytes>0"])
 def test_none_of_our_calls_is_counted(words: str, tmp_path: Path) -> None:
-    """NOTE [Our own calls] in `torch_api.originals`. On fake tensors torch itself calls what the program counts."""
+    """NOTE [Our own calls]. On fake tensors torch itself calls what the program counts."""
     counts, (verb, *options) = tmp_path / "counts.txt", words.split()
 
     gradinspect(verb, FOLDER / "counted_calls.py", *options, "--continue", typed="c\nq\n", COUNTS_FILE=str(counts))

@@ -8,7 +8,7 @@ from runs import gradinspect
 PROGRAM = """
 import atexit
 import torch
-from gradinspect.torch_api.patches import patched_names
+from gradinspect.torch_api.patching.patches import patched_names
 
 atexit.register(lambda: print("after:", *patched_names(), flush=True))
 model = torch.nn.Linear(2, 1)

@@ -11,9 +11,9 @@ from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.graph import Frame
 from gradinspect.recording.capture import Moment, walk_graph
-from gradinspect.recording.magnitudes import fetched
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.values.magnitudes import fetched
 from gradinspect.runner.engine import EngineCall
 
 HERE = Path(__file__).parent

@@ -38,7 +38,6 @@ from gradinspect.cli.running import questions
 from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
-from gradinspect.renderers.data.chrome_trace import render_chrome_trace
 from gradinspect.renderers.data.gradients import (
     GRADIENTS,
     STEPS,
@@ -48,6 +47,7 @@ from gradinspect.renderers.data.gradients import (
     render_steps_json,
     step_rows,
 )
+from gradinspect.renderers.data.graphs.chrome_trace import render_chrome_trace
 from gradinspect.renderers.data.table import render_table
 from gradinspect.renderers.terminal.gradients.buckets import BucketsPage
 from gradinspect.renderers.terminal.gradients.call import GradientsPage

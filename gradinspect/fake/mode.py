@@ -23,10 +23,10 @@ from gradinspect.fake.kernels import FakeKernels
 from gradinspect.fake.patches import patched_torch
 from gradinspect.fake.values import AnsweredReads
 from gradinspect.recording.frames import RUNNERS, is_user_file
-from gradinspect.recording.tensors import PLAIN_TYPES
-from gradinspect.torch_api.fake_objects import NoSuchRankError
+from gradinspect.recording.values.tensors import PLAIN_TYPES
+from gradinspect.torch_api.distributed.fake_objects import NoSuchRankError
 from gradinspect.torch_api.fakes import NEEDS_SIZE, NEEDS_VALUES, FakeTensor, fake_tensor_mode
-from gradinspect.torch_api.replaced import asking
+from gradinspect.torch_api.patching.replaced import asking
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
 WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."

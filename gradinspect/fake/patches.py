@@ -28,7 +28,7 @@ from gradinspect.torch_api.fakes import (
     unset_fake_temporarily,
 )
 from gradinspect.torch_api.modules import own_buffers, own_parameters
-from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.patching.patches import patched
 
 
 def patched_torch() -> AbstractContextManager[None]:

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from gradinspect.request import FakeJob
-from gradinspect.torch_api.fake_ranks import (
+from gradinspect.torch_api.distributed.fake_ranks import (
     AnsweredCollectives,
     end_fake_ranks,
     fake_rank_patches,
     require_fake_ranks,
 )
-from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.patching.patches import patched
 
 PER_HOST = 8
 

@@ -13,17 +13,17 @@ from torch import nn
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
-from gradinspect.recording.collector import collector_paused
 from gradinspect.recording.frames import FrameTable, file_of, user_frames
-from gradinspect.recording.local_shapes import with_local_shapes
 from gradinspect.recording.modules import assign_modules
-from gradinspect.recording.names import Names, collect_names
+from gradinspect.recording.names.names import Names, collect_names
+from gradinspect.recording.names.variables import Variable, named_model, variables_from
 from gradinspect.recording.nodes import NodeRecorder
 from gradinspect.recording.outputs import OutputTensor, outputs_in
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.second_order import Maker
-from gradinspect.recording.tensors import PLAIN_TYPES, TensorInfoTable
-from gradinspect.recording.variables import Variable, named_model, variables_from
+from gradinspect.recording.transparency.collector import collector_paused
+from gradinspect.recording.values.local_shapes import with_local_shapes
+from gradinspect.recording.values.tensors import PLAIN_TYPES, TensorInfoTable
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooks_can_be_read
 from gradinspect.torch_api.nodes import UNKNOWN_NR

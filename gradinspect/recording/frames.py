@@ -62,7 +62,7 @@ _STDLIB = _folders((*map(sysconfig.get_path, ("stdlib", "platstdlib")), Path(os.
 # Frames from here outward run the program, and are ours.
 RUNNERS = tuple(
     str(Path(__file__).parent.parent / name)
-    for name in ("runner/program.py", "runner/cells.py", "runner/session.py", "api/live/session.py")
+    for name in ("runner/programs/program.py", "runner/programs/cells.py", "runner/session.py", "api/live/session.py")
 )
 
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import torch
 
-from gradinspect.recording.storages import storages_within
-from gradinspect.recording.variables import elements_of, isinstance_safely
+from gradinspect.recording.names.variables import elements_of, isinstance_safely
+from gradinspect.recording.values.storages import storages_within
 from gradinspect.torch_api.modules import call_keywords
 from gradinspect.torch_api.tensors import key_of_storage
 from gradinspect.torch_api.weak import HiddenRef, HiddenTensorRef

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gradinspect.graph import THREAD_SPAN, ModuleCall
-from gradinspect.recording.names import Names
+from gradinspect.recording.names.names import Names
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.threads import NOWHERE, ModuleWindow
+from gradinspect.recording.threads.threads import NOWHERE, ModuleWindow
 from gradinspect.torch_api.nodes import UNKNOWN_NR
 
 

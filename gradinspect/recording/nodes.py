@@ -10,11 +10,11 @@ from gradinspect.catalog import Catalog
 from gradinspect.graph import THREAD_SPAN, Edge, Hook, Leaf, Node, NodeKind, SavedValue, TensorInfo
 from gradinspect.recording.flops import UNKNOWN, FlopTable, has_flops
 from gradinspect.recording.hooks import node_hooks, tensor_hooks
-from gradinspect.recording.names import Names
-from gradinspect.recording.saved import SavedNames, SavedReader
+from gradinspect.recording.names.names import Names
 from gradinspect.recording.second_order import Maker
-from gradinspect.recording.storages import StorageTable, has_inner_tensors
-from gradinspect.recording.tensors import TensorInfoTable
+from gradinspect.recording.values.saved import SavedNames, SavedReader
+from gradinspect.recording.values.storages import StorageTable, has_inner_tensors
+from gradinspect.recording.values.tensors import TensorInfoTable
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.nodes import (
     UNKNOWN_NR,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from gradinspect.recording.variables import Variable
+from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.tensors import grad_fn_of, is_leaf, plain_tensors_only
 

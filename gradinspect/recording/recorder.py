@@ -34,13 +34,12 @@ from torch.overrides import TorchFunctionMode
 
 from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.frames import FrameTable
-from gradinspect.recording.kept_names import KeptNames
 from gradinspect.recording.model_inputs import ModelInputs
-from gradinspect.recording.names import Names
-from gradinspect.recording.other_threads import OtherThreads
-from gradinspect.recording.own_errors import OwnErrors
-from gradinspect.recording.scopes import TaskScope
-from gradinspect.recording.thread_modes import (
+from gradinspect.recording.names.kept_names import KeptNames
+from gradinspect.recording.names.names import Names
+from gradinspect.recording.threads.other_threads import OtherThreads
+from gradinspect.recording.threads.scopes import TaskScope
+from gradinspect.recording.threads.thread_modes import (
     Crossings,
     applied_functions_followed,
     call_when_returned,
@@ -50,12 +49,12 @@ from gradinspect.recording.thread_modes import (
     push_mode_here,
     switch_elsewhere,
 )
-from gradinspect.recording.threads import NOWHERE, ModuleWindow, ThreadRecord
-from gradinspect.recording.transparency import transparent
+from gradinspect.recording.threads.threads import NOWHERE, ModuleWindow, ThreadRecord
+from gradinspect.recording.transparency.own_errors import OwnErrors
+from gradinspect.recording.transparency.transparency import transparent
 from gradinspect.torch_api.compiled_regions import noticed_regions
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
-from gradinspect.torch_api.forks import lock_of_process, pause_in_children, stop_pausing
 from gradinspect.torch_api.hooks import hide_step_hooks, note_ours, show_step_hooks
 from gradinspect.torch_api.modes import (
     has_compiled,
@@ -67,8 +66,9 @@ from gradinspect.torch_api.modes import (
     uncounted,
 )
 from gradinspect.torch_api.nodes import next_sequence_nr
-from gradinspect.torch_api.patches import patched
-from gradinspect.torch_api.replaced import NEVER_REPLACED, standing_for
+from gradinspect.torch_api.patching.forks import lock_of_process, pause_in_children, stop_pausing
+from gradinspect.torch_api.patching.patches import patched
+from gradinspect.torch_api.patching.replaced import NEVER_REPLACED, standing_for
 from gradinspect.torch_api.saved import PushedHooks
 
 

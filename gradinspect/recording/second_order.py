@@ -14,15 +14,15 @@ import torch
 
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
-from gradinspect.recording.engine_nodes import NewNodes
-from gradinspect.recording.other_threads import OWN, OtherThreads
 from gradinspect.recording.outputs import OutputTensor, requires_grad
-from gradinspect.recording.threads import NOWHERE, EngineRecord, ThreadRecord
+from gradinspect.recording.threads.engine_nodes import NewNodes
+from gradinspect.recording.threads.other_threads import OWN, OtherThreads
+from gradinspect.recording.threads.threads import NOWHERE, EngineRecord, ThreadRecord
 from gradinspect.recording.walk import Walk, walk_like
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import has_device_threads
 from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbers, sequence_nr
-from gradinspect.torch_api.originals import gradients_of
+from gradinspect.torch_api.patching.originals import gradients_of
 
 
 class Maker(NamedTuple):

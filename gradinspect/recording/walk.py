@@ -9,8 +9,8 @@ import torch
 from msgspec.structs import replace
 
 from gradinspect.graph import THREAD_SPAN, Edge, Graph
-from gradinspect.recording.other_threads import OtherThreads
-from gradinspect.recording.release import park_wrappers
+from gradinspect.recording.threads.other_threads import OtherThreads
+from gradinspect.recording.transparency.release import park_wrappers
 from gradinspect.torch_api.nodes import (
     ACCUMULATE_GRAD_NR,
     UNKNOWN_NR,

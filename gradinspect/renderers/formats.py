@@ -22,35 +22,35 @@ class Format(NamedTuple):
 
     suffix: str
     help: str
-    renderer: str  # "module:function", from a `Graph` and `DrawOptions` to `FileContent`
+    renderer: str  # "module:function" below this package, from a `Graph` and `DrawOptions` to `FileContent`
     holds_all: bool = False  # always the whole graph, regardless of a focus
 
 
-PAGE = Format(".html", "a page for a browser", "gradinspect.renderers.html.page:page_file")
+PAGE = Format(".html", "a page for a browser", "html.page:page_file")
 FORMATS = (
     PAGE,
-    Format(".svg", "a picture", "gradinspect.renderers.picture.picture:svg_file"),
-    Format(".png", "a picture in pixels", "gradinspect.renderers.picture.picture:png_file"),
-    Format(".pdf", "a picture for print", "gradinspect.renderers.picture.picture:pdf_file"),
-    Format(".dot", "Graphviz source", "gradinspect.renderers.picture.picture:dot_file"),
-    Format(".mmd", "a Mermaid flowchart", "gradinspect.renderers.data.mermaid:mermaid_file"),
-    Format(".graphml", "every node and edge", "gradinspect.renderers.data.graph_xml:graphml_file", holds_all=True),
-    Format(".gexf", "every node and edge", "gradinspect.renderers.data.graph_xml:gexf_file", holds_all=True),
+    Format(".svg", "a picture", "picture.picture:svg_file"),
+    Format(".png", "a picture in pixels", "picture.picture:png_file"),
+    Format(".pdf", "a picture for print", "picture.picture:pdf_file"),
+    Format(".dot", "Graphviz source", "picture.picture:dot_file"),
+    Format(".mmd", "a Mermaid flowchart", "data.graphs.mermaid:mermaid_file"),
+    Format(".graphml", "every node and edge", "data.graphs.graph_xml:graphml_file", holds_all=True),
+    Format(".gexf", "every node and edge", "data.graphs.graph_xml:gexf_file", holds_all=True),
     Format(
         ".speedscope.json",
         "bytes held, for speedscope.app",
-        "gradinspect.renderers.data.speedscope:speedscope_file",
+        "data.graphs.speedscope:speedscope_file",
         holds_all=True,
     ),
     Format(
         ".modelexplorer.json",
         "for Model Explorer",
-        "gradinspect.renderers.data.model_explorer:model_explorer_file",
+        "data.graphs.model_explorer:model_explorer_file",
         holds_all=True,
     ),
-    Format(".json", "a capture file", "gradinspect.renderers.data.whole_graph:capture_file", holds_all=True),
-    Format(".json.gz", "a packed one", "gradinspect.renderers.data.whole_graph:packed_capture_file", holds_all=True),
-    Format(".csv", "one row per node", "gradinspect.renderers.data.whole_graph:nodes_file", holds_all=True),
+    Format(".json", "a capture file", "data.graphs.whole_graph:capture_file", holds_all=True),
+    Format(".json.gz", "a packed one", "data.graphs.whole_graph:packed_capture_file", holds_all=True),
+    Format(".csv", "one row per node", "data.graphs.whole_graph:nodes_file", holds_all=True),
 )
 
 
@@ -67,7 +67,9 @@ def suffixes() -> str:
 def load_renderer(row: Format) -> "Callable[[Graph, DrawOptions], FileContent]":
     """Import what makes the bytes of a file: before a program runs that could interfere."""
     module, _, function = row.renderer.partition(":")
-    renderer: Callable[[Graph, DrawOptions], FileContent] = getattr(importlib.import_module(module), function)
+    renderer: Callable[[Graph, DrawOptions], FileContent] = getattr(
+        importlib.import_module(f"{__package__}.{module}"), function
+    )
     return renderer
 
 

@@ -14,18 +14,18 @@ import torch
 
 from gradinspect.graph import CallKind
 from gradinspect.isolation import OwnBuiltins
-from gradinspect.recording.collector import collector_paused
-from gradinspect.recording.engine_calls import engine_followed, nested_followed
-from gradinspect.recording.engine_nodes import watch_engine
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.threads.engine_calls import engine_followed, nested_followed
+from gradinspect.recording.threads.engine_nodes import watch_engine
+from gradinspect.recording.transparency.collector import collector_paused
 from gradinspect.runner.recursion import room_for_us
 from gradinspect.runner.signals import held_signals
+from gradinspect.torch_api.distributed.pipelines import is_learning_shapes
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import intercepted_engine, is_inside_backward
-from gradinspect.torch_api.pipelines import is_learning_shapes
+from gradinspect.torch_api.patching.turns import turns
 from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
-from gradinspect.torch_api.turns import turns
 from gradinspect.units import call_name, format_count
 
 _Returned = TypeVar("_Returned")
@@ -61,7 +61,9 @@ class CallCounts:
 
     backwards: int = 0
     grads: int = 0
-    captured: int = 0  # those of them that were not looked at: NOTE [Captured kernels] in `torch_api.graph_capture`
+    captured: int = (
+        0  # those of them that were not looked at, NOTE [Captured kernels]: `torch_api.devices.graph_capture`
+    )
 
     def add(self, kind: CallKind) -> None:
         """Count one more call."""

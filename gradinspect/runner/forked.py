@@ -33,7 +33,7 @@ def _leave_to_parent() -> None:
 def device_is_lost() -> bool:
     """Return whether this child cannot use the accelerator, because the process that was copied had used it."""
     # ruff: noqa: PLC0415  # the parent imports torch when it knows what the program would import
-    from gradinspect.torch_api.accelerators import is_lost_in_fork
+    from gradinspect.torch_api.devices.accelerators import is_lost_in_fork
 
     return is_lost_in_fork()
 

@@ -8,7 +8,7 @@ from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts
 from gradinspect.runner.observer import Observer
 from gradinspect.source import Expression
-from gradinspect.torch_api.graph_capture import INSIDE
+from gradinspect.torch_api.devices.graph_capture import INSIDE
 from gradinspect.units import call_name, format_count
 
 

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 from gradinspect.graph import CallKind, CaptureKind
+from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.variables import Variable
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.run import Run
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from gradinspect.torch_api.forks import lock_of_process
-from gradinspect.torch_api.patches import Patch, patched
+from gradinspect.torch_api.patching.forks import lock_of_process
+from gradinspect.torch_api.patching.patches import Patch, patched
 
 ON_TOP = 50  # frames and C calls between the program and torch
 ROOM = 1000  # for our own code

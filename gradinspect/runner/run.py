@@ -12,16 +12,16 @@ from gradinspect.errors import GradInspectError
 from gradinspect.fake.mode import FAKE_TYPES, FakeRun
 from gradinspect.graph import CaptureKind, Graph
 from gradinspect.recording.capture import Moment, WalkedGraph, record_graph, walk_graph
+from gradinspect.recording.names.variables import Variable, variables_from
 from gradinspect.recording.outputs import OutputTensor, has_graph, outputs_in
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.tensors import PLAIN_TYPES
-from gradinspect.recording.variables import Variable, variables_from
+from gradinspect.recording.values.tensors import PLAIN_TYPES
 from gradinspect.request import Request
 from gradinspect.runner.engine import EngineCall, EngineInterceptor
 from gradinspect.runner.process_state import ProcessState, SharedState
 from gradinspect.runner.stopping import Stopper
 from gradinspect.source import Program
-from gradinspect.torch_api.graph_capture import INSIDE, is_capturing
+from gradinspect.torch_api.devices.graph_capture import INSIDE, is_capturing
 from gradinspect.units import format_count
 
 

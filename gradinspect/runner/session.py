@@ -14,21 +14,21 @@ from gradinspect.fake.ranks import fake_ranks
 from gradinspect.fake.values import AnsweredReads
 from gradinspect.graph import CallKind, CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
+from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor, final_outputs, outputs_in
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.release import release_wrappers
-from gradinspect.recording.transparent_frames import stack_without_us
-from gradinspect.recording.variables import Variable
+from gradinspect.recording.transparency.release import release_wrappers
+from gradinspect.recording.transparency.transparent_frames import stack_without_us
 from gradinspect.request import Request
+from gradinspect.runner.callables.inputs import make_inputs
+from gradinspect.runner.callables.output_loss import run_backward
+from gradinspect.runner.callables.placement import device_of, move
 from gradinspect.runner.engine import CallCounts, CallEnd, EngineCall, EngineInterceptor, missed_notes
-from gradinspect.runner.inputs import make_inputs
-from gradinspect.runner.namespaces import base_folder, call_of, models_in, namespace_of, variables_of
 from gradinspect.runner.nothing_recorded import nothing_recorded
 from gradinspect.runner.observer import MakeObserver
-from gradinspect.runner.output_loss import run_backward
-from gradinspect.runner.placement import device_of, move
 from gradinspect.runner.process_state import ProcessState
-from gradinspect.runner.program import (
+from gradinspect.runner.programs.namespaces import base_folder, call_of, models_in, namespace_of, variables_of
+from gradinspect.runner.programs.program import (
     ProgramEnd,
     leave_as_python,
     print_error,
@@ -39,9 +39,9 @@ from gradinspect.runner.run import Run, named_root
 from gradinspect.runner.stopping import Stopper
 from gradinspect.runner.whereabouts import whereabouts
 from gradinspect.source import Expression, Program
-from gradinspect.torch_api.allocations import running_node
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
-from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.devices.allocations import running_node
+from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.torch_api.weak import hidden_refs_patch
 from gradinspect.units import format_calls

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 
 _FORMAT = private("torch.fx.traceback.format_stack", "our frames may appear in the output of anomaly mode")

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch.utils.checkpoint
 
-from gradinspect.torch_api.graph_capture import is_capturing
+from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import unobserved
-from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 
 _INPUTS = "what checkpointed blocks keep is not counted"

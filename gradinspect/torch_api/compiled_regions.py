@@ -22,7 +22,7 @@ import torch
 
 import gradinspect
 from gradinspect.torch_api.dynamo import never_compiled, passed_by, uncompiled
-from gradinspect.torch_api.patches import Patch, patched
+from gradinspect.torch_api.patching.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
 _MODULE = "torch._dynamo.eval_frame"

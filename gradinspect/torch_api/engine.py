@@ -12,7 +12,7 @@ import torch
 import torch.autograd.graph
 
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.patches import Patch, patched
+from gradinspect.torch_api.patching.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
 _NAME = "_engine_run_backward"

@@ -8,7 +8,7 @@ from torch.distributions import Distribution
 from torch.utils.data import dataloader
 
 from gradinspect.torch_api.modes import require_dispatch_modes
-from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 from gradinspect.torch_api.tensors import require_storage_keys
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 _SAME_WORK = {
     "_scaled_dot_product_flash_attention_for_cpu": "_scaled_dot_product_flash_attention",

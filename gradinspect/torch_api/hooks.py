@@ -28,8 +28,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils.hooks import RemovableHandle
 
 from gradinspect.torch_api.dynamo import passed_by
-from gradinspect.torch_api.forks import lock_of_process
-from gradinspect.torch_api.patches import Patch, patched
+from gradinspect.torch_api.patching.forks import lock_of_process
+from gradinspect.torch_api.patching.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
 _NO_HOOKS = "hooks of nodes are not shown"

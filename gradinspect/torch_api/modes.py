@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from gradinspect.torch_api.originals import is_grad_enabled, set_grad_enabled
-from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.patching.originals import is_grad_enabled, set_grad_enabled
+from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 
 _NO_CALLS = "source lines are not shown, and the flow of values is not tracked"

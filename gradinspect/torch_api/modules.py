@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 
-from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 
 HOLDERS = ("_parameters", "_buffers", "_modules")  # for the user these are attributes of the module

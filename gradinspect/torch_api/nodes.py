@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 import torch
 
-from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 
 ACCUMULATE_GRAD_NR = 2**64 - 1  # the sequence number of every AccumulateGrad

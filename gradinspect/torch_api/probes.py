@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 
 from gradinspect.errors import GradInspectError
-from gradinspect.torch_api.silence import Silence
+from gradinspect.torch_api.patching.silence import Silence
 
 MISSING: Final = object()
 EVERY_TRIED: Final = "2.8 to 2.15"

@@ -17,7 +17,7 @@ from typing import Any, Self
 import torch
 
 from gradinspect.torch_api.nodes import next_sequence_nr
-from gradinspect.torch_api.patches import Patch, patched
+from gradinspect.torch_api.patching.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
 _UNREADABLE = "saved tensors are read only where no hook can be, and bytes are a lower bound"
@@ -98,7 +98,7 @@ class PushedHooks:
         """Return whether a node's saved tensors cannot have hooks.
 
         Args:
-            identity: The thread and the number of the node. NOTE [Numbers of a node] in `recording.threads`.
+            identity: The thread and the number of the node. NOTE [Numbers of a node] in `recording.threads.threads`.
         """
         if self._since is None or self._was_registered or not self._since <= identity < self._others_from:
             return False

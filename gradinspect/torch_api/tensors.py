@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.probes import private
 
 _NO_FUNCTORCH = "tensors inside torch.func transforms are shown without their memory"

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils.weak import TensorWeakRef
 
-from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.patching.patches import Patch
 
 
 class HiddenRef(weakref.ref[Any]):

@@ -10,8 +10,8 @@ from torch import distributed
 from gradinspect.errors import GradInspectError
 from gradinspect.fake.ranks import fake_ranks, launched
 from gradinspect.request import FakeJob
-from gradinspect.torch_api import fake_ranks as api
-from gradinspect.torch_api.patches import patched_names
+from gradinspect.torch_api.distributed import fake_ranks as api
+from gradinspect.torch_api.patching.patches import patched_names
 from gradinspect.torch_api.probes import MISSING
 
 

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from gradinspect.graph import Graph
 from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.threads import ThreadRecord
+from gradinspect.recording.threads.threads import ThreadRecord
 from gradinspect.torch_api import nodes
 
 Context = Any

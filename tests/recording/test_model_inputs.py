@@ -8,7 +8,7 @@ from torch import nn
 
 from gradinspect.recording.model_inputs import FEW, MAX_NESTING, ModelInputs
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.storages import storage_key
+from gradinspect.recording.values.storages import storage_key
 
 
 class Net(nn.Module):

@@ -6,9 +6,9 @@ from torch import nn
 
 from gradinspect.graph import ModuleCall
 from gradinspect.recording.modules import assign_modules
-from gradinspect.recording.names import Names
+from gradinspect.recording.names.names import Names
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.threads import NOWHERE, ModuleWindow
+from gradinspect.recording.threads.threads import NOWHERE, ModuleWindow
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gradinspect as gi
-from gradinspect.recording.storages import MOST_NESTED, plain_tensors
+from gradinspect.recording.values.storages import MOST_NESTED, plain_tensors
 
 
 class Wrapper(torch.Tensor):

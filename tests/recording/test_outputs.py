@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.autograd.graph import get_gradient_edge
 
+from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import final_outputs, has_graph, outputs_in
-from gradinspect.recording.variables import Variable
 
 
 @dataclass

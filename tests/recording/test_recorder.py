@@ -11,7 +11,7 @@ from torch import nn
 
 from gradinspect.graph import Graph
 from gradinspect.recording.capture import capture_graph
-from gradinspect.recording.names import Names
+from gradinspect.recording.names.names import Names
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import num_function_modes
 

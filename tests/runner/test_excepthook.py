@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from gradinspect.runner.program import print_error
+from gradinspect.runner.programs.program import print_error
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,8 @@ VERBS = (
     ("check",),
     ("check", "--steps", "2", "--gradcheck"),
 )
-for module in pkgutil.iter_modules(torch_api.__path__):
-    importlib.import_module(f"{torch_api.__name__}.{module.name}")  # declares its names
+for module in pkgutil.walk_packages(torch_api.__path__, f"{torch_api.__name__}."):
+    importlib.import_module(module.name)  # declares its names
 NAMES = [name.path for name in declared()]
 
 

@@ -9,7 +9,7 @@ from runs import gradinspect
 
 from gradinspect.graph import THREAD_SPAN
 from gradinspect.torch_api import saved
-from gradinspect.torch_api.patches import patched_names
+from gradinspect.torch_api.patching.patches import patched_names
 from gradinspect.torch_api.saved import PushedHooks
 
 

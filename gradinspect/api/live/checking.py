@@ -16,12 +16,12 @@ from gradinspect.checks.findings import Findings
 from gradinspect.checks.settings import read_settings, selection_of
 from gradinspect.checks.verdict import Selection, without_comments
 from gradinspect.errors import GradInspectError, text_of
-from gradinspect.recording.names import Member, members_of, unwrapped_module
+from gradinspect.recording.names.names import Member, members_of, unwrapped_module
+from gradinspect.recording.names.variables import isinstance_safely
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.variables import isinstance_safely
 from gradinspect.runner.observer import Observer
-from gradinspect.runner.program import without_our_frames
-from gradinspect.torch_api.originals import ops
+from gradinspect.runner.programs.program import without_our_frames
+from gradinspect.torch_api.patching.originals import ops
 
 MOST_STEPS: Final = 12
 

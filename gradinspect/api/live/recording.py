@@ -15,7 +15,7 @@ from gradinspect.graph import Graph
 from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.frames import file_of, user_frames
-from gradinspect.recording.variables import named_model
+from gradinspect.recording.names.variables import named_model
 
 MOST_GRAPHS: Final = 10
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Generic, Self, TypeVar
 
 from gradinspect.graph import CallKind
+from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.release import release_wrappers
-from gradinspect.recording.transparent_frames import stack_without_us
-from gradinspect.recording.variables import Variable
+from gradinspect.recording.transparency.release import release_wrappers
+from gradinspect.recording.transparency.transparent_frames import stack_without_us
 from gradinspect.request import Request
 from gradinspect.runner.engine import CallEnd, EngineCall, EngineInterceptor
 from gradinspect.runner.observer import MakeObserver
@@ -18,7 +18,7 @@ from gradinspect.runner.run import Run
 from gradinspect.runner.stopping import Stopper
 from gradinspect.source import Script
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
-from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.probes import require_essentials
 from gradinspect.torch_api.weak import hidden_refs_patch
 

@@ -6,7 +6,7 @@ from typing import Any
 from gradinspect.api.live.session import LiveSession
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.outputs import outputs_in
-from gradinspect.runner.output_loss import run_backward
+from gradinspect.runner.callables.output_loss import run_backward
 
 
 def name_of_step(step: Callable[[], object]) -> str:

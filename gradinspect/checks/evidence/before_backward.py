@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.evidence.holding import holding
 from gradinspect.checks.evidence.in_place.stale import stale_values
-from gradinspect.checks.evidence.kept_history import kept_history
+from gradinspect.checks.evidence.kept_graphs.holding import holding
+from gradinspect.checks.evidence.kept_graphs.kept_history import kept_history
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.ranks import ranks_that_average, summary_of_rank

@@ -2,7 +2,7 @@
 
 import torch
 
-from gradinspect.recording.instances import instances_of
+from gradinspect.recording.names.instances import instances_of
 
 
 def is_scaling() -> bool:

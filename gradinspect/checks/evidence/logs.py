@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
+from gradinspect.checks.evidence.kept_graphs.unused_graphs import UnusedGraphs
 from gradinspect.checks.evidence.ranks import ranks_of_this_run
 from gradinspect.checks.evidence.recomputation import CheckpointRuns
 from gradinspect.checks.evidence.training.log import TrainingLog
-from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow

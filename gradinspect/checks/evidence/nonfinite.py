@@ -23,11 +23,11 @@ from gradinspect.checks.findings import Finding, Place
 from gradinspect.checks.registry import findings_on, rule_of
 from gradinspect.graph import Frame, Graph
 from gradinspect.recording.capture import WalkedGraph
-from gradinspect.recording.magnitudes import UNREADABLE, PendingFigures, extremes_row, why_unread
-from gradinspect.recording.saved import raw_tensor
+from gradinspect.recording.values.magnitudes import UNREADABLE, PendingFigures, extremes_row, why_unread
+from gradinspect.recording.values.saved import raw_tensor
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.modes import unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.units import format_tensor
 
 State: TypeAlias = Literal["finite", "infinite", "nan"]

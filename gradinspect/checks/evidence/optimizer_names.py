@@ -5,7 +5,7 @@ import sys
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.recording.frames import user_frames
-from gradinspect.recording.variables import local_variables
+from gradinspect.recording.names.variables import local_variables
 
 
 def name_of_optimizer(optimizer: Optimizer) -> str:

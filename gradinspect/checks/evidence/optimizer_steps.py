@@ -14,11 +14,11 @@ from weakref import ReferenceType, ref
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
-from gradinspect.recording.instances import instances_of
+from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.hooks import is_step_hooked, optimizer_steps
-from gradinspect.torch_api.noticing import noticing
-from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.patching.noticing import noticing
+from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 ENOUGH = 2  # the first step makes an optimizer's state

@@ -20,7 +20,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Graph
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.storage_purposes import Label, Purposes, held_before
-from gradinspect.recording.variables import variables_from
+from gradinspect.recording.names.variables import variables_from
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run

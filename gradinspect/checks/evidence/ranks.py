@@ -22,7 +22,7 @@ from gradinspect.ranks.job import job_of
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.walk import Walk
-from gradinspect.torch_api.distributed import is_fully_sharded
+from gradinspect.torch_api.distributed.sharding import is_fully_sharded
 from gradinspect.units import parse_whole
 
 PATIENCE = timedelta(seconds=30)

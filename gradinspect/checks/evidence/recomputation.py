@@ -26,7 +26,7 @@ from gradinspect.checks.facts.graphs import KeptTensor, Mismatch, Redrawn
 from gradinspect.graph import Frame, TensorInfo
 from gradinspect.recording.frames import is_user_file, line_record, user_frames
 from gradinspect.recording.recorder import CALL_MODE
-from gradinspect.recording.thread_modes import OTHER_CALL_MODE
+from gradinspect.recording.threads.thread_modes import OTHER_CALL_MODE
 from gradinspect.torch_api.checkpoints import FILE as CHECKPOINT_FILE
 from gradinspect.torch_api.checkpoints import (
     checkpoint_patches,
@@ -36,8 +36,8 @@ from gradinspect.torch_api.checkpoints import (
     restores_random_state,
 )
 from gradinspect.torch_api.modes import out_of_dynamo
-from gradinspect.torch_api.patches import patched
-from gradinspect.torch_api.replaced import asking
+from gradinspect.torch_api.patching.patches import patched
+from gradinspect.torch_api.patching.replaced import asking
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 

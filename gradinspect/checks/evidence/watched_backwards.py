@@ -24,10 +24,10 @@ from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, hel
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.recording.capture import WalkedGraph
-from gradinspect.recording.magnitudes import PendingFigures, fetched
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.own_errors import OwnErrors
-from gradinspect.recording.release import release_wrappers
+from gradinspect.recording.transparency.own_errors import OwnErrors
+from gradinspect.recording.transparency.release import release_wrappers
+from gradinspect.recording.values.magnitudes import PendingFigures, fetched
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.units import format_count

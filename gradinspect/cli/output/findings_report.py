@@ -15,8 +15,8 @@ from gradinspect.cli.output.bug_report import version_of
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.files import check_target, suffix_of, write_content
 from gradinspect.cli.output.printing import is_silent, print_text
-from gradinspect.renderers.data.findings import FINDINGS, render_findings_github
-from gradinspect.renderers.data.sarif import render_findings_sarif
+from gradinspect.renderers.data.findings.findings import FINDINGS, render_findings_github
+from gradinspect.renderers.data.findings.sarif import render_findings_sarif
 from gradinspect.renderers.data.table import render_figures
 from gradinspect.renderers.terminal.findings import FindingsPage
 from gradinspect.request import Request

@@ -27,9 +27,9 @@ _FOR_SOME = (  # that a question names, or that are imported when the files to w
     "checks.evidence",
     "checks.rules",
     "renderers.data.diff",
-    "renderers.data.graph_xml",
-    "renderers.data.mermaid",
-    "renderers.data.model_explorer",
+    "renderers.data.graphs.graph_xml",
+    "renderers.data.graphs.mermaid",
+    "renderers.data.graphs.model_explorer",
     "renderers.data.plan",
     "renderers.diff_words",
     "renderers.html",
@@ -71,7 +71,7 @@ def import_session(imports: Imports, program: Program, request: Request, package
 def _torch_import_error(imports: Imports, program: Program, request: Request, error: BaseException) -> Exception:
     """Let the program fail by itself, if a file next to it shadows a module that torch needs."""
     from gradinspect.runner.process_state import ProcessState  # noqa: PLC0415  # not needed for --help
-    from gradinspect.runner.torchless import run_without_torch  # noqa: PLC0415  # as above
+    from gradinspect.runner.programs.torchless import run_without_torch  # noqa: PLC0415  # as above
 
     failure = run_without_torch(program, request.arguments, ProcessState(imports), error)
     sentence = f"PyTorch cannot be imported by '{request.label}': {type(error).__name__}."

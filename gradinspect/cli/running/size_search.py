@@ -17,7 +17,7 @@ from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
-from gradinspect.runner.numbers_in_source import numbers_in
+from gradinspect.runner.programs.numbers_in_source import numbers_in
 from gradinspect.source import STDIN, Expression, Script
 from gradinspect.units import escape_control, parse_whole
 

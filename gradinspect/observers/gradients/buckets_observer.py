@@ -11,12 +11,12 @@ from gradinspect.analyses.gradients.buckets import BucketParameter, BucketReport
 from gradinspect.graph import Graph, with_other_grads
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.ranks.job import job_of
-from gradinspect.recording.instances import instances_of
-from gradinspect.recording.names import named_modules
+from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.names import named_modules
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
-from gradinspect.torch_api.data_parallel import bucket_log, data_parallel_type, ignored_names, is_reducing
+from gradinspect.torch_api.distributed.data_parallel import bucket_log, data_parallel_type, ignored_names, is_reducing
 from gradinspect.torch_api.modules import own_parameters
 
 MAX_CALLS = 20  # within which the buckets must have been made anew: NOTE [Buckets are made twice]

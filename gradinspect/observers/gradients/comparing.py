@@ -2,7 +2,7 @@
 
 import torch
 
-from gradinspect.torch_api.originals import ops, without_grad
+from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}

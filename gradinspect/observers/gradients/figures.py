@@ -18,7 +18,7 @@ import torch
 from msgspec import Struct
 
 from gradinspect.graph import GradientStats, Measured
-from gradinspect.recording.magnitudes import (
+from gradinspect.recording.values.magnitudes import (
     NOTHING,
     PIECE,
     SAFE,
@@ -33,7 +33,7 @@ from gradinspect.recording.magnitudes import (
     why_unread,
 )
 from gradinspect.torch_api.modes import unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import tells_values
 
 SMALL = 512  # elements

@@ -14,10 +14,10 @@ import torch
 from msgspec import Struct
 
 from gradinspect.graph import Fingerprint
-from gradinspect.recording.magnitudes import scaled_by_largest, why_unread, wide_dtype
-from gradinspect.torch_api.graph_capture import is_capturing
+from gradinspect.recording.values.magnitudes import scaled_by_largest, why_unread, wide_dtype
+from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 STEP = 1 << 20  # elements at a time, so that little memory is used
 NUM_SIGNS = 8

@@ -25,12 +25,12 @@ from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Measured, N
 from gradinspect.observers.gradients.node_meter import Leaving, NodeMeter, Shared
 from gradinspect.observers.gradients.norms import Norms, pending_scalar, scalar_value
 from gradinspect.observers.graphs.live_graph import Survivors
-from gradinspect.recording.magnitudes import PendingFigures, combined, piece_beside
 from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.values.magnitudes import PendingFigures, combined, piece_beside
 from gradinspect.recording.walk import Walk, walk_like
 from gradinspect.torch_api.hooks import hooks_were_made, note_ours
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
-from gradinspect.torch_api.turns import of_this_call
+from gradinspect.torch_api.patching.turns import of_this_call
 
 Stats: TypeAlias = tuple[Measured, ...]
 

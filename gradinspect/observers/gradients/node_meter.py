@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gradinspect.graph import Edge
 from gradinspect.observers.gradients.figures import Figures, Measurements
-from gradinspect.recording.magnitudes import PIECE
+from gradinspect.recording.values.magnitudes import PIECE
 from gradinspect.torch_api.dynamo import uncompiled
 
 Gradients: TypeAlias = tuple[torch.Tensor | None, ...]

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import torch
 
-from gradinspect.recording.magnitudes import (
+from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.values.magnitudes import (
     PIECE,
     UNREADABLE,
     Magnitudes,
@@ -18,9 +19,8 @@ from gradinspect.recording.magnitudes import (
     why_failed,
     why_unread,
 )
-from gradinspect.recording.outputs import OutputTensor
 from gradinspect.torch_api.modes import unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.units import format_count
 
 

@@ -23,9 +23,9 @@ from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline
 from gradinspect.graph import Graph
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import walk_like
+from gradinspect.torch_api.devices.profiler_turn import start_profiler, stop_profiler
+from gradinspect.torch_api.devices.profiling import profiler_range, require_profiler_ranges
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.profiler_turn import start_profiler, stop_profiler
-from gradinspect.torch_api.profiling import profiler_range, require_profiler_ranges
 
 _MARK = "gradinspect::node#"
 _SYNC = "gradinspect::synchronize"

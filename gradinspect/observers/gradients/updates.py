@@ -21,19 +21,19 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.observers.gradients.norms import Norms
-from gradinspect.recording.instances import instances_of
-from gradinspect.recording.magnitudes import (
+from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.values.magnitudes import (
     UNREADABLE,
     fetched,
     pending_difference,
     why_failed,
     why_unread,
 )
+from gradinspect.torch_api.devices.graph_capture import INSIDE, is_capturing
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.graph_capture import INSIDE, is_capturing
 from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.modes import unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.units import format_bytes
 
 PIECES = 400  # of all weights; a piece is needed up to four times at once

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gradinspect.graph import CaptureKind
+from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.variables import Variable
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import MakeObserver, Observer
 from gradinspect.runner.run import Run

@@ -7,8 +7,8 @@ from collections import deque
 
 from gradinspect.graph import Graph
 from gradinspect.recording.frames import line_name
-from gradinspect.recording.other_threads import OtherThreads
 from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.threads.other_threads import OtherThreads
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import UNKNOWN_NR

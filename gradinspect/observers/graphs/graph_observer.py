@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from gradinspect.graph import CaptureKind, Graph, with_other_grads
 from gradinspect.observers.gradients.norms import scalar_value
 from gradinspect.observers.graphs.second_graph import record_second_graph
+from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.variables import Variable
 from gradinspect.runner.engine import EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Recorded, Run

@@ -22,7 +22,7 @@ from gradinspect.observers.graphs.live_graph import (
 )
 from gradinspect.recording.frames import line_name
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.storages import plain_tensors, storages_within
+from gradinspect.recording.values.storages import plain_tensors, storages_within
 from gradinspect.runner.engine import EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 
 from gradinspect.recording.frames import is_user_file, line_name, user_frames
+from gradinspect.recording.names.variables import is_one_of, isinstance_safely, local_variables
 from gradinspect.recording.notebook_cells import cell_name
-from gradinspect.recording.variables import is_one_of, isinstance_safely, local_variables
 from gradinspect.syntax import parse
 from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from gradinspect.recording.instances import instances_of
-from gradinspect.recording.other_threads import OtherThreads
-from gradinspect.recording.release import park_wrappers
+from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.threads.other_threads import OtherThreads
+from gradinspect.recording.transparency.release import park_wrappers
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooked_node
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from gradinspect.analyses.memory.step import is_accelerator
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.storage_ledger import Allocation, Purpose, StorageMaker
-from gradinspect.torch_api.profiling import ProfiledEvent
+from gradinspect.torch_api.devices.profiling import ProfiledEvent
 
 Place: TypeAlias = tuple[str, int]  # device and address
 _BEFORE = StorageMaker(0, "setup", "")

@@ -22,11 +22,9 @@ from gradinspect.observers.memory.pinned_memory import PINNED_NOTE, PinnedMemory
 from gradinspect.observers.memory.storage_ledger import Purpose, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.storages import plain_tensors, storage_of
-from gradinspect.torch_api.distributed import communicates_by
-from gradinspect.torch_api.originals import ops
-from gradinspect.torch_api.profiler_turn import start_profiler, stop_profiler
-from gradinspect.torch_api.profiling import (
+from gradinspect.recording.values.storages import plain_tensors, storage_of
+from gradinspect.torch_api.devices.profiler_turn import start_profiler, stop_profiler
+from gradinspect.torch_api.devices.profiling import (
     ProfiledEvent,
     device_label,
     profiled_events,
@@ -34,6 +32,8 @@ from gradinspect.torch_api.profiling import (
     require_memory_events,
     require_profiler_ranges,
 )
+from gradinspect.torch_api.distributed.sharding import communicates_by
+from gradinspect.torch_api.patching.originals import ops
 
 _MARK = "gradinspect::memory#"
 _WHOLE = f"{_MARK}whole"  # a range around the program. NOTE [Memory of devices outside operators] in `profiling`

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradinspect.observers.memory.storage_ledger import StorageMaker
-from gradinspect.recording.storages import plain_tensors
-from gradinspect.torch_api.allocations import running_node
-from gradinspect.torch_api.fake_ranks import collective_name, group_size, is_collective
+from gradinspect.recording.values.storages import plain_tensors
+from gradinspect.torch_api.devices.allocations import running_node
+from gradinspect.torch_api.distributed.fake_ranks import collective_name, group_size, is_collective
 from gradinspect.torch_api.modes import TorchDispatchMode
 
 MAX_SENT = 100_000

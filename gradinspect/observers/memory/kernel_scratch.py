@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from torch.autograd.profiler import profile
 
-from gradinspect.recording.storages import plain_tensors
+from gradinspect.recording.values.storages import plain_tensors
+from gradinspect.torch_api.devices.profiler_turn import start_profiler, stop_profiler
+from gradinspect.torch_api.devices.profiling import has_memory_events, profiled_events
 from gradinspect.torch_api.engine import is_profiling
 from gradinspect.torch_api.fakes import FakeTensor, unset_fake_temporarily
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.operators import cpu_attention, cpu_attention_backward, operator_name
-from gradinspect.torch_api.originals import ops
-from gradinspect.torch_api.profiler_turn import start_profiler, stop_profiler
-from gradinspect.torch_api.profiling import has_memory_events, profiled_events
+from gradinspect.torch_api.patching.originals import ops
 
 MAX_TRIAL_BYTES = 2**27  # of the arguments
 MAX_TRIAL_PRODUCTS = 2**33  # multiplications: about a second on one core

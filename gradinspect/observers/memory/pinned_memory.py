@@ -12,9 +12,9 @@ from weakref import ref
 import torch
 
 from gradinspect.analyses.memory.step import PINNED
-from gradinspect.recording.storages import storage_of
+from gradinspect.recording.values.storages import storage_of
 from gradinspect.torch_api.modes import unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 PINNED_NOTE = (
     "Pinned memory is that of tensors that were seen being pinned, or copied to a device; its allocator rounds up, and "

@@ -27,12 +27,12 @@ from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Allocation, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label, Purposes
 from gradinspect.observers.memory.storage_tracker import StorageTracker
+from gradinspect.recording.names.variables import variables_from
 from gradinspect.recording.outputs import has_graph
-from gradinspect.recording.variables import variables_from
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
-from gradinspect.torch_api.accelerators import has_expandable_segments
+from gradinspect.torch_api.devices.accelerators import has_expandable_segments
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.fakes import is_on_meta
 from gradinspect.torch_api.hooks import optimizer_steps

@@ -24,10 +24,10 @@ from gradinspect.observers.memory.collective_log import Sent
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers, needed_bytes
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Allocation, Ledger, Purpose, StorageMaker
-from gradinspect.recording.names import Names
+from gradinspect.recording.names.names import Names
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.run import Run
-from gradinspect.torch_api.accelerators import has_expandable_segments
+from gradinspect.torch_api.devices.accelerators import has_expandable_segments
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 from gradinspect.units import format_count
 

@@ -12,7 +12,7 @@ from threading import get_ident
 from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import Phase
-from gradinspect.recording.instances import instances_of
+from gradinspect.recording.names.instances import instances_of
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import next_sequence_nr
 

@@ -13,13 +13,13 @@ from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import StorageKind
 from gradinspect.observers.memory.storage_ledger import Purpose
-from gradinspect.recording.instances import instances_of
-from gradinspect.recording.names import Names, all_parameters, collect_names, members_of
+from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.names import Names, all_parameters, collect_names, members_of
+from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.storages import plain_tensors, storage_key
-from gradinspect.recording.variables import Variable
+from gradinspect.recording.values.storages import plain_tensors, storage_key
 from gradinspect.recording.walk import Walk
-from gradinspect.torch_api.distributed import local_tensor
+from gradinspect.torch_api.distributed.sharding import local_tensor
 from gradinspect.torch_api.saved import saved_contents
 from gradinspect.torch_api.weak import HiddenRef
 

@@ -21,13 +21,18 @@ from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.kernel_scratch import KernelScratch
 from gradinspect.observers.memory.storage_ledger import Allocation, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label
-from gradinspect.recording.storages import plain_tensors, storage_of
-from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
+from gradinspect.recording.values.storages import plain_tensors, storage_of
+from gradinspect.torch_api.devices.allocations import (
+    note_unknown_allocations,
+    num_uses,
+    running_node,
+    watched_allocations,
+)
+from gradinspect.torch_api.devices.profiling import device_label
 from gradinspect.torch_api.fakes import FakeTensor, answers_device, device_of, is_on_meta
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
-from gradinspect.torch_api.originals import get_default_dtype, gradients_of, is_grad_enabled, ops, with_grad
-from gradinspect.torch_api.profiling import device_label
+from gradinspect.torch_api.patching.originals import get_default_dtype, gradients_of, is_grad_enabled, ops, with_grad
 from gradinspect.torch_api.tensors import key_of_storage
 
 _ADD = torch.ops.aten.add.Tensor

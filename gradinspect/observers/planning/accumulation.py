@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 from torch import nn
 from torch.optim import Optimizer
 
-from gradinspect.recording.names import all_parameters
-from gradinspect.torch_api.patches import Patch, patched
+from gradinspect.recording.names.names import all_parameters
+from gradinspect.torch_api.patching.patches import Patch, patched
 
 
 class Accumulation:

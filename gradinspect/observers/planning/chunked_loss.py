@@ -23,9 +23,9 @@ from torch.overrides import TorchFunctionMode
 from gradinspect.analyses.planning.code import CHUNKED_LOSS, chunked_loss_code
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.frames import line_name, user_frames
-from gradinspect.recording.storages import plain_tensors, storage_key, storage_of
-from gradinspect.torch_api.originals import is_grad_enabled, ops
-from gradinspect.torch_api.replaced import asking
+from gradinspect.recording.values.storages import plain_tensors, storage_key, storage_of
+from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
+from gradinspect.torch_api.patching.replaced import asking
 
 CONVERTS = frozenset(("float", "double", "half", "bfloat16", "to", "type", "type_as"))
 _RESHAPES = frozenset(("reshape", "flatten"))

@@ -7,7 +7,7 @@ steps that count had ended before it.
 from collections.abc import Callable
 from typing import Any
 
-from gradinspect.torch_api.allocations import running_node
+from gradinspect.torch_api.devices.allocations import running_node
 from gradinspect.torch_api.flops import call_flops
 from gradinspect.torch_api.modes import TorchDispatchMode
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import torch
 
 from gradinspect.analyses.planning.trial import GradientDigest
-from gradinspect.torch_api.originals import ops, without_grad
+from gradinspect.torch_api.patching.originals import ops, without_grad
 
 _NUM_SUMS = 256
 _PART = 2**20  # values at a time

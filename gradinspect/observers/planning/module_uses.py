@@ -8,7 +8,7 @@ from gradinspect.analyses.planning.changes import ModuleUse, OutermostModule
 from gradinspect.analyses.structure.name_patterns import containing_paths
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.planning.outermost_modules import OutermostModules
-from gradinspect.recording.names import module_paths
+from gradinspect.recording.names.names import module_paths
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.modules import own_buffers, own_children
 

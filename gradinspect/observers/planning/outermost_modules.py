@@ -14,10 +14,10 @@ from torch import nn
 from gradinspect.analyses.planning.changes import OutermostModule
 from gradinspect.analyses.planning.code import can_be_written, part_of
 from gradinspect.recording.frames import short_file_name, user_frames
-from gradinspect.recording.names import module_paths
+from gradinspect.recording.names.names import module_paths
+from gradinspect.recording.names.variables import Variable, local_variables, variables_in
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.threads import NOWHERE
-from gradinspect.recording.variables import Variable, local_variables, variables_in
+from gradinspect.recording.threads.threads import NOWHERE
 from gradinspect.syntax import parse
 
 

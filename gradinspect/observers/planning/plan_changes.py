@@ -27,7 +27,7 @@ from gradinspect.analyses.planning.saved_code import HERE, NOWHERE
 from gradinspect.observers.planning.accumulation import Accumulation
 from gradinspect.observers.planning.chunked_loss import ChunkedLoss
 from gradinspect.observers.planning.outermost_modules import OutermostModules
-from gradinspect.runner.edited_source import edited_source
+from gradinspect.runner.programs.edited_source import edited_source
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import note_ours, optimizer_steps

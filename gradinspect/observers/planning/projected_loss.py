@@ -11,10 +11,10 @@ from torch.nn import functional
 from gradinspect.analyses.planning.changes import ChunkLoss
 from gradinspect.observers.planning.chunked_loss import CONVERTS, COPIES
 from gradinspect.observers.planning.outermost_modules import OutermostModules
-from gradinspect.recording.names import module_paths
-from gradinspect.recording.storages import storage_key
+from gradinspect.recording.names.names import module_paths
+from gradinspect.recording.values.storages import storage_key
 from gradinspect.runner.run import Run
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 CHUNKS = (8, 32)
 MIN_TOKENS = 64

@@ -17,7 +17,7 @@ from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
-from gradinspect.torch_api.accelerators import wait_for_device
+from gradinspect.torch_api.devices.accelerators import wait_for_device
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import optimizer_steps
 

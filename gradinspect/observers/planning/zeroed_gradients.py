@@ -11,8 +11,8 @@ from gradinspect.analyses.planning.changes import ReleaseGradients
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.recording.frames import line_record, own_frame
 from gradinspect.runner.run import Run
-from gradinspect.torch_api.noticing import noticing
-from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.patching.noticing import noticing
+from gradinspect.torch_api.patching.patches import patched
 
 
 class ZeroedGradients:

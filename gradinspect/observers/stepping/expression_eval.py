@@ -7,8 +7,8 @@ import torch
 from gradinspect.analyses.gradients.stepping import TensorPreview
 from gradinspect.graph import Graph
 from gradinspect.observers.stepping.lockstep import LiveStep
-from gradinspect.recording.saved import raw_tensor
-from gradinspect.recording.tensor_preview import show_tensor
+from gradinspect.recording.values.saved import raw_tensor
+from gradinspect.recording.values.tensor_preview import show_tensor
 
 MAX_CHARACTERS = 2000
 

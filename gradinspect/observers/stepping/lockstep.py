@@ -25,12 +25,12 @@ from gradinspect.analyses.gradients.stepping import Arrived, Check, Passed, Step
 from gradinspect.graph import Graph, Node, SavedValue
 from gradinspect.observers.gradients.comparing import is_same
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.tensor_preview import show_saved, show_tensor
+from gradinspect.recording.values.tensor_preview import show_saved, show_tensor
 from gradinspect.recording.walk import walk_like
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import current_task, require_tasks
 from gradinspect.torch_api.nodes import forward_metadata, has_forward_metadata
-from gradinspect.torch_api.originals import ops, without_grad
+from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import is_transforming
 
 Gradients = tuple[torch.Tensor | None, ...]

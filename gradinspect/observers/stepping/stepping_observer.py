@@ -11,8 +11,8 @@ from gradinspect.observers.graphs.freed_graphs import FreedGraphs
 from gradinspect.observers.graphs.second_graph import record_second_graph
 from gradinspect.observers.stepping.lockstep import Lockstep, StepListener
 from gradinspect.observers.stepping.synthetic_backward import GradOutput, step_from_outputs
+from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.variables import Variable
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Recorded, Run

@@ -12,9 +12,9 @@ from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
 from gradinspect.observers.stepping.lockstep import Lockstep, StepListener
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.tensors import TensorInfoTable
+from gradinspect.recording.values.tensors import TensorInfoTable
 from gradinspect.recording.walk import Walk
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.units import format_tensor
 
 GradOutput: TypeAlias = Literal["ones", "random", "rows"]

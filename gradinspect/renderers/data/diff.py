@@ -6,7 +6,7 @@ from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group
 from gradinspect.analyses.diff.records import ChangedRow, GraphDiff, Pair, ValueDiff
 from gradinspect.analyses.structure.call_names import shown_path
-from gradinspect.renderers.data.findings import escape_message, escape_property
+from gradinspect.renderers.data.findings.findings import escape_message, escape_property
 from gradinspect.renderers.data.json import plain, render_json
 from gradinspect.renderers.data.markdown import code, render_markdown
 from gradinspect.renderers.diff_words import (

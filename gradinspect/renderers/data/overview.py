@@ -8,7 +8,7 @@ from gradinspect.analyses.summary import summarize
 from gradinspect.checks.overview import Overview
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
-from gradinspect.renderers.data.findings import FINDINGS
+from gradinspect.renderers.data.findings.findings import FINDINGS
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.data.memory import TOTALS
 from gradinspect.renderers.data.summary import SUMMARY

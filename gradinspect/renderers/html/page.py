@@ -19,9 +19,10 @@ from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control
 
 SCRIPTS = (
-    "dom", "graph", "scopes", "sizes", "layout", "packing", "nesting", "drawing", "viewport", "minimap", "panel",
-    "search", "colors", "highlight", "legend", "table", "memory", "views", "saving", "printing", "copying", "keys",
-    "main",
+    "dom", "graph", "drawing/scopes", "drawing/sizes", "drawing/layout", "drawing/packing", "drawing/nesting",
+    "drawing/drawing", "drawing/viewport", "drawing/minimap", "panels/panel", "panels/search", "drawing/colors",
+    "drawing/highlight", "drawing/legend", "panels/table", "panels/memory", "panels/views", "panels/saving",
+    "panels/printing", "panels/copying", "panels/keys", "main",
 )  # fmt: skip
 
 

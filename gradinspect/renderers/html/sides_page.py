@@ -21,7 +21,7 @@ from gradinspect.renderers.html.page import page_document
 from gradinspect.renderers.html.sides import page_sides
 from gradinspect.units import escape_control, format_bytes, format_change
 
-SCRIPTS: Final = ("dom", "side_rows", "side_details", "side_places", "side_tree")
+SCRIPTS: Final = ("dom", "side_page/rows", "side_page/details", "side_page/places", "side_page/tree")
 
 
 def render_sides(
@@ -54,7 +54,7 @@ def render_sides(
     }
     content = harmless(json_text(page, separators=(",", ":")))
     title = f"{sides[0].label} → {sides[1].label} · gradinspect"
-    return page_document(title, "sides.css", "sides.html", SCRIPTS, content)
+    return page_document(title, "side_page/sides.css", "side_page/sides.html", SCRIPTS, content)
 
 
 def _figures(diff: GraphDiff) -> list[list[str]]:

@@ -17,7 +17,7 @@ from torch import nn
 from torch.autograd.profiler import profile
 
 import gradinspect as gi
-from gradinspect.recording.collector import collector_paused
+from gradinspect.recording.transparency.collector import collector_paused
 from gradinspect.torch_api.hooks import optimizer_steps
 
 NUM_THREADS = 4

@@ -14,7 +14,7 @@ from gradinspect.recording.capture import Moment, WalkedGraph, walk_graph
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 INF, NAN = float("inf"), float("nan")
 BACKWARD = Frame(file="train.py", line=9, code="loss.backward()")

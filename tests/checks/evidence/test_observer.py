@@ -22,9 +22,9 @@ from gradinspect.checks.evidence import (
     observer,
     optimizer_steps,
     ranks,
-    unused_graphs,
     watch_window,
 )
+from gradinspect.checks.evidence.kept_graphs import unused_graphs
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.findings import Findings
 from gradinspect.errors import GradInspectError

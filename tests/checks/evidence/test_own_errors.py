@@ -13,18 +13,18 @@ import gradinspect as gi
 from gradinspect.checks.evidence.in_place import shared_memory, writes
 from gradinspect.checks.evidence.in_place.step_writes import StepWrites
 from gradinspect.checks.evidence.in_place.writes import WriteLog
+from gradinspect.checks.evidence.kept_graphs.unused_graphs import UnusedGraphs
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.log import TrainingLog
 from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers
 from gradinspect.checks.evidence.training.registrations import Registrations
-from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
 from gradinspect.checks.evidence.values import broadcasts, dataflow
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
-from gradinspect.recording.own_errors import OwnErrors
+from gradinspect.recording.transparency.own_errors import OwnErrors
 
 SEAMS = [
     (WriteLog, "contents"), (StepWrites, "_before_step"), (Dataflow, "note"), (GradientCuts, "begin"),

@@ -3,7 +3,7 @@
 import torch
 
 from gradinspect.observers.gradients.norms import Norms
-from gradinspect.recording.tensor_preview import show_tensor
+from gradinspect.recording.values.tensor_preview import show_tensor
 
 
 def test_a_tensor_whose_memory_is_released_is_not_read() -> None:

@@ -3,7 +3,7 @@
 from gradinspect.observers.memory.allocator_replay import AllocatorReplay, with_addresses
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.storage_ledger import Purpose, StorageMaker
-from gradinspect.torch_api.profiling import ProfiledEvent
+from gradinspect.torch_api.devices.profiling import ProfiledEvent
 
 MAKER = StorageMaker(1, "forward", "aten.mul")
 

@@ -11,7 +11,7 @@ from gradinspect.observers.memory.allocator_tracker import AllocatorTracker
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.storage_ledger import StorageMaker
 from gradinspect.recording.recorder import Recorder
-from gradinspect.torch_api.profiling import ProfiledEvent
+from gradinspect.torch_api.devices.profiling import ProfiledEvent
 
 ONE_RANK = """
 import torch

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gradinspect.observers.memory.pinned_memory import PinnedMemory
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 TO: Any = torch.Tensor.to
 ON_DEVICE = torch.empty(4, device="meta")

@@ -18,7 +18,7 @@ from gradinspect.observers.stepping.expression_eval import evaluate
 from gradinspect.observers.stepping.lockstep import LiveStep, Lockstep
 from gradinspect.recording.capture import Moment, record_graph
 from gradinspect.recording.outputs import OutputTensor, outputs_in
-from gradinspect.recording.tensor_preview import show_tensor
+from gradinspect.recording.values.tensor_preview import show_tensor
 
 NAN = float("nan")
 

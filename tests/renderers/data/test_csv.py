@@ -14,9 +14,9 @@ from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedValue, Storage
 from gradinspect.renderers.data.csv import render_csv
+from gradinspect.renderers.data.graphs.whole_graph import NODES, render_nodes_csv
 from gradinspect.renderers.data.summary import SAVED
 from gradinspect.renderers.data.table import render_table
-from gradinspect.renderers.data.whole_graph import NODES, render_nodes_csv
 
 
 def read(text: str) -> list[dict[str, str]]:

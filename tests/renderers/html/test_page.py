@@ -8,6 +8,7 @@ import re
 import sys
 from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from gradinspect.renderers.picture.colors.palettes import contrast as contrast_o
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 
 HOSTILE = "</script><img onerror=alert(1) src=x>&\u2028\u202e\udcff"
-ASSETS = files("gradinspect.renderers") / "html"
+ASSETS = Path(str(files("gradinspect.renderers"))) / "html"
 
 
 class Parsed(HTMLParser):
@@ -113,7 +114,7 @@ def test_nothing_is_loaded() -> None:
 
 def test_our_scripts_write_text_only() -> None:
     """No script of ours parses HTML or runs text, and each file is in the page."""
-    scripts = {entry.name: entry.read_text() for entry in ASSETS.iterdir() if entry.name.endswith(".js")}
+    scripts = {path.relative_to(ASSETS).as_posix(): path.read_text() for path in ASSETS.rglob("*.js")}
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|fetch\(|XMLHttpRequest"
 
     assert {f"{name}.js" for name in (*SCRIPTS, *SIDES_SCRIPTS, *STEP_SCRIPTS)} == set(scripts)

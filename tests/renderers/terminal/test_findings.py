@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gradinspect.checks.findings import Finding, Findings, Place, Suppression
 from gradinspect.checks.registry import codes, rule_of
-from gradinspect.renderers.data.findings import FINDINGS, render_findings_github
+from gradinspect.renderers.data.findings.findings import FINDINGS, render_findings_github
 from gradinspect.renderers.data.table import render_figures
 from gradinspect.renderers.terminal.findings import FindingsPage
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline, slowest_first
 from gradinspect.graph import Frame, ModuleCall
-from gradinspect.renderers.data.chrome_trace import render_chrome_trace
+from gradinspect.renderers.data.graphs.chrome_trace import render_chrome_trace
 from gradinspect.renderers.terminal.gradients.timeline import TimelinePage
 
 

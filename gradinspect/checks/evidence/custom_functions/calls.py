@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Self
 import torch
 
 from gradinspect.torch_api.modules import autograd_function_patch
-from gradinspect.torch_api.originals import ops, without_grad
-from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.patching.originals import ops, without_grad
+from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 

@@ -20,8 +20,8 @@ from gradinspect.checks.evidence.custom_functions.calls import CustomCall
 from gradinspect.checks.evidence.custom_functions.shrinking import WORKABLE, in_double_precision, num_elements, shrunk
 from gradinspect.checks.facts.values import CheckedFunction, GradcheckVerdict, Slope
 from gradinspect.errors import text_of
-from gradinspect.torch_api.originals import gradients_of, ops
-from gradinspect.torch_api.silence import Silence
+from gradinspect.torch_api.patching.originals import gradients_of, ops
+from gradinspect.torch_api.patching.silence import Silence
 from gradinspect.torch_api.tensors import without_autocast
 
 SLOW_ELEMENTS = 100  # up to which each derivative is measured separately

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 SMALL = 4  # shorter dimensions are kept
 WORKABLE = 20_000  # elements that may be checked without shrinking

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from gradinspect.checks.evidence.in_place.regions import Region, region_of
-from gradinspect.torch_api.graph_capture import is_capturing
+from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 MAX_BYTES = 8 << 20  # that one write may change
 MAX_KEPT = 32 << 20  # of all copies together

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 MAX_ELEMENTS = 50_000_000  # of a storage, up to which two irregular regions are compared element by element
 

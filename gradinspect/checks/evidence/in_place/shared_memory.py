@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import nn
 
-from gradinspect.recording.own_errors import OwnErrors
-from gradinspect.recording.storages import storage_key
+from gradinspect.recording.transparency.own_errors import OwnErrors
+from gradinspect.recording.values.storages import storage_key
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 from gradinspect.units import format_bytes
 

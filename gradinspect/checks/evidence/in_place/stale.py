@@ -13,12 +13,12 @@ from gradinspect.checks.evidence.in_place.writes import SeenWrite, WriteLog
 from gradinspect.checks.facts.graphs import StaleValue, Write
 from gradinspect.graph import Frame, Graph, Node, SavedValue
 from gradinspect.recording.capture import WalkedGraph
-from gradinspect.recording.saved import raw_tensor
-from gradinspect.recording.storages import layout_of, storage_key
-from gradinspect.recording.variables import variables_from
+from gradinspect.recording.names.variables import variables_from
+from gradinspect.recording.values.saved import raw_tensor
+from gradinspect.recording.values.storages import layout_of, storage_key
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.modes import unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.saved import can_read_raw
 from gradinspect.torch_api.tensors import plain_tensors_only
 from gradinspect.units import format_bytes, format_count, format_tensor

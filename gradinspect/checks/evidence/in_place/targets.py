@@ -8,7 +8,7 @@ from gradinspect.checks.evidence.in_place.write_access import Access
 from gradinspect.checks.evidence.values.torch_calls import CallKind, tensors_in
 from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT
 from gradinspect.checks.facts.value_flow import short_name
-from gradinspect.recording.storages import storage_key
+from gradinspect.recording.values.storages import storage_key
 
 _ASSIGNMENT = "torch.Tensor.__setitem__"
 _MEMORY_ASSIGNMENT = "torch.Tensor.data.__set__"

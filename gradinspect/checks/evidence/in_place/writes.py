@@ -25,7 +25,7 @@ from gradinspect.checks.evidence.in_place.step_writes import StepWrites, Target
 from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.nodes import next_sequence_nr
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import key_of_storage, version_of
 
 MAX_WRITES = 500_000  # stored; then the older ones are dropped

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from gradinspect.recording.names import all_parameters, named_modules
+from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.recording.source_structure import attribute_reads, attribute_writes, own_sources
 
 FLAG = "requires_grad"

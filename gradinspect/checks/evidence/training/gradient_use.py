@@ -33,10 +33,10 @@ from gradinspect.checks.evidence.training.other_losses import GradientPart, Othe
 from gradinspect.checks.evidence.training.scaled_steps import SCALER_FILE, has_scale
 from gradinspect.checks.facts.training import GradientMisuse, GradientMisuseKind
 from gradinspect.recording.frames import is_user_file
+from gradinspect.recording.names.variables import local_variables
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.variables import local_variables
 from gradinspect.torch_api.modes import Unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_leaf, known_version
 from gradinspect.torch_api.weak import HiddenRef
 

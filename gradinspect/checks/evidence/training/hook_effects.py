@@ -15,12 +15,12 @@ from typing import Any, Literal
 import torch
 
 from gradinspect.recording.capture import WalkedGraph
-from gradinspect.recording.magnitudes import PendingFigures, direction_of
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.values.magnitudes import PendingFigures, direction_of
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_leaf, tells_values
 from gradinspect.torch_api.weak import HiddenRef
 

@@ -20,7 +20,7 @@ from torch import nn
 from gradinspect.checks.evidence.training.gradient_use import UsedParameter
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.recording.frames import is_own_file
-from gradinspect.recording.names import all_parameters, named_modules
+from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import own_children
 from gradinspect.torch_api.tensors import known_version
 

@@ -41,14 +41,14 @@ from gradinspect.checks.facts.training import (
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import CallKind, Frame
 from gradinspect.recording.capture import WalkedGraph
-from gradinspect.recording.magnitudes import PendingFigures
-from gradinspect.recording.names import all_parameters
+from gradinspect.recording.names.names import all_parameters
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.values.magnitudes import PendingFigures
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import registrations
-from gradinspect.torch_api.noticing import noticing
-from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.patching.noticing import noticing
+from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
 
 LEAST_DROPPED = 5

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import GradientUse, gradient_of, held_by
 from gradinspect.checks.evidence.training.registrations import Registrations
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 
 NUM_STEPS = 2  # of each optimizer that are looked at

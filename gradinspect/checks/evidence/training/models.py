@@ -7,7 +7,7 @@ from torch import nn
 
 from gradinspect.checks.facts.training import NothingLoaded
 from gradinspect.graph import Frame
-from gradinspect.recording.names import all_parameters, named_modules
+from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import own_children
 
 

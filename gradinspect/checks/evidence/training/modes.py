@@ -21,9 +21,9 @@ from torch.optim import Optimizer
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.facts.training import EvalTraining
 from gradinspect.graph import Frame
-from gradinspect.recording.names import all_parameters, named_modules
+from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.threads import NOWHERE
+from gradinspect.recording.threads.threads import NOWHERE
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)

@@ -20,9 +20,9 @@ from gradinspect.checks.evidence.training.gradient_use import (
     held_by,
 )
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
-from gradinspect.torch_api.graph_capture import is_capturing
+from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import Unobserved
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 
 class Moved(NamedTuple):

@@ -11,9 +11,9 @@ from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.training.gradient_use import held_by
-from gradinspect.recording.instances import instances_of
+from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.recorder import Recorder
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import version_of
 
 SCHEDULER_FILE = lr_scheduler.__file__

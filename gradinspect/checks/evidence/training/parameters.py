@@ -30,10 +30,10 @@ from gradinspect.checks.facts.training import HookPile, IneffectiveFlag, MovedFr
 from gradinspect.graph import Frame
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import is_user_file, source_line
-from gradinspect.recording.names import named_modules
+from gradinspect.recording.names.names import named_modules
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modules import own_parameters
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 NUM_BACKWARDS = 2  # in which flags are looked for
 Leaves = Sequence[tuple[torch.Tensor, str]]  # with their names

@@ -21,7 +21,7 @@ from torch import nn
 
 from gradinspect.checks.facts.training import HookKind
 from gradinspect.recording.frames import is_own_file
-from gradinspect.recording.names import named_modules
+from gradinspect.recording.names.names import named_modules
 from gradinspect.recording.source_structure import calls_of, own_sources
 from gradinspect.torch_api.hooks import module_hooks, num_hooks_made, tensor_hooks
 from gradinspect.torch_api.weak import HiddenRef

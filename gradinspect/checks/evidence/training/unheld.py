@@ -20,8 +20,8 @@ from gradinspect.checks.evidence.training.left_out import left_out
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.facts.training import UnheldKind
-from gradinspect.recording.instances import instances_of
-from gradinspect.recording.names import all_parameters, named_modules
+from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import HOLDERS, own_buffers, own_children, own_parameters
 from gradinspect.torch_api.nodes import few_leaves_of
 from gradinspect.torch_api.tensors import is_leaf

@@ -42,8 +42,8 @@ from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
-from gradinspect.torch_api.originals import ops
-from gradinspect.torch_api.replaced import asking
+from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.patching.replaced import asking
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
 
 OnTouch = Callable[[GradientTouch, tuple[Any, ...], list[torch.Tensor], FrameType | None], None]

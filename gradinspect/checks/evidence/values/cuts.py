@@ -47,10 +47,10 @@ from gradinspect.checks.registry import findings_on
 from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import is_own_file, lines_from
-from gradinspect.recording.instances import instances_of
+from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.variables import variables_from
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.variables import variables_from
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward

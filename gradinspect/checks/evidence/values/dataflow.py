@@ -22,9 +22,9 @@ from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.storages import storage_key, storage_of
+from gradinspect.recording.values.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
-from gradinspect.torch_api.originals import is_grad_enabled, ops
+from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
 from gradinspect.torch_api.tensors import (
     is_leaf_here,
     key_of_storage,

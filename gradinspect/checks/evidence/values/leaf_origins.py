@@ -10,7 +10,7 @@ from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.backward_calls import LeafValues
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
-from gradinspect.torch_api.originals import ops, without_grad
+from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 

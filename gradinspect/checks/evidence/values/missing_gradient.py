@@ -12,9 +12,9 @@ from gradinspect.checks.facts.values import MissingGradient
 from gradinspect.checks.findings import caller_of_helper
 from gradinspect.checks.rewriting import assigned_names, read_names
 from gradinspect.graph import Frame
-from gradinspect.recording.names import collect_names
+from gradinspect.recording.names.names import collect_names
+from gradinspect.recording.names.variables import variables_from
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.variables import variables_from
 from gradinspect.torch_api.tensors import is_leaf
 
 UNNAMED = "an unnamed tensor"

@@ -16,8 +16,8 @@ from gradinspect.recording.frames import is_own_file
 from gradinspect.torch_api.checkpoints import REENTRANT_FORWARD
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.operators import is_operator, operator_name
-from gradinspect.torch_api.originals import is_grad_enabled, ops
-from gradinspect.torch_api.silence import Silence
+from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
+from gradinspect.torch_api.patching.silence import Silence
 
 _VALUES = frozenset(("data", "T", "H", "mT", "mH", "real", "imag"))  # attributes that are tensors of the same values
 _TO_PYTHON = frozenset((

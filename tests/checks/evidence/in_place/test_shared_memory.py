@@ -6,7 +6,7 @@ import torch
 
 from gradinspect.checks.evidence.in_place import shared_memory
 from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory, is_from_numpy
-from gradinspect.recording.storages import storage_key
+from gradinspect.recording.values.storages import storage_key
 
 
 def test_memory_that_is_given_to_numpy() -> None:

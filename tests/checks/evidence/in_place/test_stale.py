@@ -10,7 +10,7 @@ import torch
 import gradinspect as gi
 from gradinspect.checks.evidence.in_place import stale
 from gradinspect.graph import SavedValue
-from gradinspect.recording.saved import raw_tensor
+from gradinspect.recording.values.saved import raw_tensor
 
 
 def written_as_it_is_made() -> object:

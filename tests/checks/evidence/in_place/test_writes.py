@@ -12,7 +12,7 @@ from gradinspect.checks.evidence.in_place.writes import SeenWrite, WriteLog
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.storages import storage_key
+from gradinspect.recording.values.storages import storage_key
 
 MASK = torch.tensor([True, False, True])
 

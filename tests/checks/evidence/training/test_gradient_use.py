@@ -11,7 +11,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.training.gradient_use import CLIP_FILE, GradientUse
 from gradinspect.recording.recorder import Recorder
-from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.patching.originals import ops
 
 
 class Loop:

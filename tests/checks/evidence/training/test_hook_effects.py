@@ -9,9 +9,9 @@ import torch
 from gradinspect.checks.evidence.training import hook_effects
 from gradinspect.checks.evidence.training.hook_effects import Effect, HookEffects
 from gradinspect.recording.capture import Moment, walk_graph
-from gradinspect.recording.magnitudes import fetched
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.values.magnitudes import fetched
 
 Hook = Callable[[torch.Tensor], torch.Tensor | None]
 

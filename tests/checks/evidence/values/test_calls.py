@@ -11,7 +11,7 @@ from gradinspect.checks.evidence.values import calls
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.storages import storage_key
+from gradinspect.recording.values.storages import storage_key
 
 
 def fail(*_args: object, **_kwargs: object) -> Any:

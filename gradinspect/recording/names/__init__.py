@@ -1,0 +1,1 @@
+"""The user's names of tensors and modules. Imports torch."""

@@ -1,0 +1,1 @@
+"""What each thread of the program made while one of them is recorded. Imports torch."""

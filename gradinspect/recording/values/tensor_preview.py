@@ -1,0 +1,65 @@
+"""Previews of live tensors for display. Computes under no_grad and adds no node."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gradinspect.analyses.gradients.stepping import SavedPreview, TensorPreview
+from gradinspect.graph import Node
+from gradinspect.recording.values.magnitudes import magnitudes_of
+from gradinspect.recording.values.saved import raw_tensor
+from gradinspect.torch_api.patching.originals import ops, without_grad
+from gradinspect.torch_api.tensors import is_released, plain_tensors_only
+
+MAX_VALUES = 64
+
+
+def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> TensorPreview:
+    """Compute a tensor's statistics, and its values if there are few. What cannot be read is left out."""
+    shape: tuple[int, ...] = ()
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    try:
+        with plain_tensors_only(), without_grad():
+            shape = tuple(map(int, tensor.shape))
+            if is_released(tensor):
+                return TensorPreview(shape=shape, dtype=dtype)
+            return _numbers(ops.detach(tensor), shape, dtype, max_values)
+    except (RuntimeError, NotImplementedError, TypeError):
+        return TensorPreview(shape=shape, dtype=dtype)
+
+
+def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_values: int) -> TensorPreview:
+    dense = tensor if tensor.layout is torch.strided else ops.to_dense(tensor)
+    if not ops.numel(dense):
+        return TensorPreview(shape=shape, dtype=dtype, values=())
+    values = None
+    if ops.numel(dense) <= max_values:
+        values = tuple(str(x) if isinstance(x, complex) else x for x in ops.tolist(ops.reshape(dense, (-1,))))
+    if dense.dtype is torch.bool or not (ops.is_floating_point(dense) or ops.is_complex(dense)):
+        return TensorPreview(
+            shape=shape, dtype=dtype, values=values, num_zeros=ops.numel(dense) - ops.item(ops.count_nonzero(dense))
+        )
+    found = magnitudes_of(dense)
+    return TensorPreview(
+        shape=shape,
+        dtype=dtype,
+        values=values,
+        norm=found.norm,
+        low=found.low,
+        high=found.high,
+        num_zeros=ops.numel(dense) - found.num_nonzero,
+        num_nonfinite=found.num_nonfinite,
+    )
+
+
+def show_saved(grad_fn: Any, node: Node) -> Iterator[SavedPreview]:
+    """Preview the saved attributes of a node; runs no hook."""
+    for value in node.saved:
+        name = value.name.removeprefix("_saved_") + (f"[{value.index}]" if value.index is not None else "")
+        if value.kind != "tensor":
+            yield SavedPreview(name=name, text=value.status or str(value.value))
+            continue
+        tensor = raw_tensor(grad_fn, value)
+        shown: TensorPreview | None = None if tensor is None else show_tensor(tensor)
+        yield SavedPreview(name=name, tensor=shown, text="" if shown is not None else value.status or "")

@@ -1,0 +1,1 @@
+"""Findings of `check` and its rules, for machines."""

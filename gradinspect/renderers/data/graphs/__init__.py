@@ -1,0 +1,1 @@
+"""Formats for whole graphs, which other programs read."""

@@ -1,0 +1,1 @@
+"""Programs of every kind: scripts, modules, notebooks, and what Python gives them. Touches torch."""

@@ -1,0 +1,140 @@
+"""Make a program's `__main__` module as `python` makes it.
+
+The program is a script, a notebook, a folder or a zip file with a `__main__.py`, a module after -m, or standard input.
+Imports no torch.
+Source: Modules/main.c and Lib/runpy.py, Python 3.11 to 3.14.
+"""
+
+import builtins
+import importlib
+import importlib.machinery
+import importlib.util
+import io
+import linecache
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gradinspect.errors import GradInspectError
+from gradinspect.runner.programs.cells import Cell, Shell
+from gradinspect.runner.programs.notebooks import display, is_notebook, note_left_out, read_notebook
+from gradinspect.runner.programs.numbers_in_source import with_numbers
+from gradinspect.source import STDIN, Module, Script, has_main_inside
+
+
+class MainModule(NamedTuple):
+    """A module that has not run yet, and what it will run."""
+
+    module: types.ModuleType
+    code: types.CodeType | None = None
+    cells: tuple[Cell, ...] = ()  # of a notebook
+
+
+def make_main_module(program: Script | Module, arguments: Sequence[str]) -> MainModule:
+    """Make the module, store it in sys.modules, and set sys.argv.
+
+    Raises:
+        GradInspectError: There is no such module, or the file is not Python.
+    """
+    if isinstance(program, Module):
+        sys.argv = ["-m", *arguments]  # until it is found
+        made = _from_spec(_module_spec(program.name))
+        sys.argv[0] = str(made.module.__file__)
+    else:
+        sys.argv = [str(program.path), *arguments]
+        if program.path == STDIN:
+            made = _from_stdin()
+        elif is_notebook(program.path):
+            made = _from_notebook(program.path)
+        elif has_main_inside(program.path):
+            made = _from_spec(_spec_inside(program.path))
+        else:
+            made = _from_file(program.path.absolute(), program.numbers)
+    sys.modules["__main__"] = made.module
+    return made
+
+
+def _new_module(**attributes: Any) -> types.ModuleType:
+    main = types.ModuleType("__main__")
+    main.__dict__.update({"__builtins__": builtins, **attributes})
+    if sys.version_info < (3, 14):
+        main.__dict__.setdefault("__annotations__", {})
+    return main
+
+
+def _from_spec(spec: importlib.machinery.ModuleSpec) -> MainModule:
+    """Make a module that python runs through runpy, which is therefore loaded."""
+    importlib.import_module("runpy")
+    main = _new_module(
+        __spec__=spec, __loader__=spec.loader, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached
+    )
+    return MainModule(main, _code_of(spec.loader, spec.name))
+
+
+def _code_of(loader: Any, name: str) -> types.CodeType:
+    code = loader.get_code(name) if hasattr(loader, "get_code") else None
+    if code is None:
+        raise GradInspectError(f"'{name}' is not Python code.", "Give a .py file.")
+    return code  # type: ignore[no-any-return]
+
+
+def _from_file(path: Path, numbers: Sequence[tuple[str, int]]) -> MainModule:
+    is_compiled = path.suffix == ".pyc"
+    kind = importlib.machinery.SourcelessFileLoader if is_compiled else importlib.machinery.SourceFileLoader
+    loader = kind("__main__", str(path))
+    code = _code_of(loader, "__main__") if is_compiled else _compile(loader, path, numbers)
+    main = _new_module(__loader__=loader, __package__=None, __file__=str(path), __cached__=None)
+    return MainModule(main, code)
+
+
+def _from_notebook(path: Path) -> MainModule:
+    notebook = read_notebook(path)
+    note_left_out(path, notebook.left_out)
+    main = _new_module(__loader__=importlib.machinery.BuiltinImporter, __package__=None, display=display)
+    shell = Shell(main.__dict__)
+    main.__dict__["get_ipython"] = lambda: shell
+    return MainModule(main, cells=notebook.cells)
+
+
+def _from_stdin() -> MainModule:
+    source = b"" if sys.stdin is None else sys.stdin.buffer.read()
+    lines = source.decode(errors="replace").splitlines(keepends=True)
+    linecache.cache["<stdin>"] = len(source), None, lines, "<stdin>"  # it can be read only once
+    loader = importlib.machinery.BuiltinImporter
+    main = _new_module(__loader__=loader, __package__=None, __file__="<stdin>", __cached__=None)
+    return MainModule(main, compile(source, "<stdin>", "exec", dont_inherit=True))
+
+
+def _spec_inside(path: Path) -> importlib.machinery.ModuleSpec:
+    spec = importlib.machinery.PathFinder.find_spec("__main__", [str(path.absolute())])
+    if spec is None:
+        raise GradInspectError(f"There is no '__main__.py' in '{path}'.", "Give a script in it.")
+    return spec
+
+
+def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError) as error:
+        raise GradInspectError(
+            f"The module '{name}' cannot be imported: {error}.", "Check its name and sys.path."
+        ) from None
+    if spec is None or not spec.has_location:
+        raise GradInspectError(f"There is no module '{name}' to run.", "Check its name and the current directory.")
+    return spec
+
+
+def _compile(loader: Any, path: Path, numbers: Sequence[tuple[str, int]]) -> types.CodeType:
+    try:
+        with io.open_code(str(path)) as file:
+            source = file.read()
+    except OSError as error:
+        raise GradInspectError(f"The script '{path}' cannot be read: {error.strerror}.", "Check the file.") from None
+    if b"\0" in source:
+        raise GradInspectError(f"The file '{path}' is not Python: it contains null bytes.", "Give a .py file.")
+    code = with_numbers(source, dict(numbers)) if numbers else source
+    return loader.source_to_code(code, str(path))  # type: ignore[no-any-return]

@@ -1,0 +1,170 @@
+"""Run a script or a module in this process, as `python` itself would."""
+
+import os
+import sys
+import traceback
+import types
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from gradinspect.errors import GradInspectError, text_of
+from gradinspect.runner.programs.cells import run_cells
+from gradinspect.runner.programs.main_module import make_main_module
+from gradinspect.runner.programs.notebooks import has_cells
+from gradinspect.source import Module, Script
+
+_OURS = os.path.join(str(Path(__file__).parent.parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
+_EXCEPTHOOK = sys.__excepthook__  # a program may replace that too
+_CALLS_MODE = ("handle_torch_function", os.path.join("torch", "overrides.py"))  # noqa: PTH118  # the end of a path
+
+
+class Stops(Protocol):
+    """What may stop the program early."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the program is being stopped."""
+
+    def ended(self) -> None:
+        """Mark the program as ended."""
+
+
+@dataclass(frozen=True)
+class ProgramEnd:
+    """How a program ended."""
+
+    exit_code: int
+    error: BaseException | None  # an uncaught error; its traceback contains only the user's frames
+    namespace: dict[str, Any]
+
+
+def run_program(program: Script | Module, arguments: Sequence[str], stopper: Stops) -> ProgramEnd:
+    """Run a program as `__main__`, which stays in place until the interpreter exits, as atexit handlers expect.
+
+    Does not import torch; the program may.
+
+    Raises:
+        GradInspectError: There is no such module, or the file is not Python.
+    """
+    namespace: dict[str, Any] = {}
+    try:
+        try:
+            main = make_main_module(program, arguments)
+            namespace = main.module.__dict__
+            if main.code is not None:
+                exec(main.code, namespace)  # noqa: S102  # the purpose of this function
+            else:
+                run_cells(main.cells, namespace, lambda error: _show_error(error, stopper))
+        finally:
+            stopper.ended()
+    except GradInspectError:
+        raise
+    except SystemExit as error:
+        if stopper.is_stopping:
+            return ProgramEnd(0, None, namespace)
+        return ProgramEnd(_exit_code(error), None, namespace)
+    except BaseException as error:  # KeyboardInterrupt too: it ends the program
+        if stopper.is_stopping:
+            return ProgramEnd(0, None, namespace)
+        return ProgramEnd(1, without_our_frames(error), namespace)
+    return ProgramEnd(0, None, namespace)
+
+
+def _exit_code(error: SystemExit) -> int:
+    """Treat the argument of sys.exit as Python does: text is printed to stderr and means 1."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code
+    text = f"{text_of(error.code)}\n"
+    with suppress(OSError, ValueError):
+        if sys.stderr is None:
+            os.write(2, text.encode(errors="backslashreplace"))
+        else:
+            sys.stderr.write(text)
+    return 1
+
+
+def without_our_frames(error: BaseException) -> BaseException:
+    """Remove our frames from an error's traceback, and from those of its causes and contexts."""
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        item = todo.pop()
+        if item is None or id(item) in seen:
+            continue
+        seen.add(id(item))
+        item.__traceback__ = _strip(item.__traceback__)
+        todo += [item.__cause__, item.__context__]
+    return error
+
+
+def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    kept: list[types.TracebackType] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if _calls_itself_by_our_mode(kept, code):
+            del kept[-2:]
+        if not code.co_filename.startswith((_OURS, "<frozen importlib")):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    stripped = None
+    for part in reversed(kept):
+        stripped = types.TracebackType(stripped, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return stripped
+
+
+def _calls_itself_by_our_mode(before: Sequence[types.TracebackType], code: types.CodeType) -> bool:
+    """Return whether a torch function got here through our mode, which has removed its own frame.
+
+    Then the function is on the stack twice, with the call of the mode between. A mode of the program, or a subclass of
+    its own, has a frame there.
+    """
+    if len(before) < 2:  # the function, and the call of a mode
+        return False
+    name, file = _CALLS_MODE
+    caller = before[-1].tb_frame.f_code
+    return caller.co_name == name and caller.co_filename.endswith(file) and before[-2].tb_frame.f_code is code
+
+
+def _show_error(error: BaseException, stopper: Stops) -> None:
+    """Show an error after which a notebook goes on; it cannot do so after a stop or Ctrl-C."""
+    if stopper.is_stopping or isinstance(error, KeyboardInterrupt):
+        raise error
+    print_error(without_our_frames(error))
+
+
+def leave_as_python(end: ProgramEnd) -> NoReturn:
+    """End this process as Python would, in a forked child of the program."""
+    if end.error is not None:
+        print_error(end.error)
+    raise SystemExit(end.exit_code)
+
+
+def print_error(error: BaseException) -> None:
+    """Print a program's error as Python would, with the excepthook that the program may have set."""
+    with suppress(Exception):
+        sys.stdout.flush()
+    found = getattr(sys, "excepthook", None)  # a program may have deleted it
+    hook = found if callable(found) else _EXCEPTHOOK
+    if hook is _EXCEPTHOOK and has_cells():
+        traceback.print_exception(error)  # the hook reads files itself, and a cell is none
+        return
+    try:
+        hook(type(error), error, error.__traceback__)
+    except SystemExit as left:  # as Python: the text of sys.exit is printed, and nothing else
+        _exit_code(left)
+    except BaseException as failed:  # the report must survive it
+        _print_both(failed, error)
+
+
+def _print_both(failed: BaseException, error: BaseException) -> None:
+    """Print the error of an excepthook, and the one that it was called with, as Python does."""
+    with suppress(OSError, ValueError, AttributeError):  # no stderr, or a closed one
+        sys.stderr.write("Error in sys.excepthook:\n")
+        _EXCEPTHOOK(type(failed), failed, failed.__traceback__ and failed.__traceback__.tb_next)
+        sys.stderr.write("\nOriginal exception was:\n")
+        _EXCEPTHOOK(type(error), error, error.__traceback__)

@@ -1,0 +1,1 @@
+"""What devices have and do: their memory, their captured kernels, the profiler."""

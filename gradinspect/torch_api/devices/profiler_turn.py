@@ -1,0 +1,100 @@
+"""Start and stop torch's profiler, of which a process has one.
+
+NOTE [One profiler]
+A second profiler, on whatever thread, ends the first one, and the process crashes when the first is stopped. So one
+recording of ours waits for that of another thread. That one may wait for the thread that waits here, so nobody waits
+longer than `PATIENCE_S` for the same one.
+Source: torch/csrc/autograd/profiler_kineto.cpp, torch 2.13.
+"""
+
+import os
+from functools import partial
+from threading import Condition, get_ident
+from typing import Any
+
+import torch.autograd.profiler
+
+from gradinspect.errors import GradInspectError
+from gradinspect.torch_api.engine import is_profiling
+from gradinspect.torch_api.patching.forks import call_in_children
+from gradinspect.torch_api.probes import private
+
+PATIENCE_S = 60.0
+_LEVEL = "KINETO_LOG_LEVEL"
+_ENABLED = private("torch.autograd.profiler._is_profiler_enabled", "profilers of other threads are not noticed")
+
+
+class _Turn:
+    """Whose profiler runs."""
+
+    changed = Condition()
+    running: Any = None
+    thread: int | None = None
+
+
+def start_profiler(profiler: Any) -> None:
+    """Start a profiler of ours when no other runs, without libkineto's messages on stderr.
+
+    libkineto reads its log level once, at first use.
+
+    Raises:
+        GradInspectError: The program runs one, or another recording does not end its own. NOTE [One profiler].
+    """
+    if is_profiling():
+        raise GradInspectError(
+            "The program runs its own profiler around this backward call.", "Choose another call with --backward."
+        )
+    _take_turn(profiler)
+    is_ours = _LEVEL not in os.environ
+    os.environ.setdefault(_LEVEL, "99")
+    try:
+        profiler.__enter__()
+    except BaseException:
+        _end_turn(profiler)
+        raise
+    finally:
+        if is_ours:
+            os.environ.pop(_LEVEL, None)
+
+
+def stop_profiler(profiler: Any) -> None:
+    """Stop a profiler that `start_profiler` has started."""
+    try:
+        profiler.__exit__(None, None, None)
+    finally:
+        _end_turn(profiler)
+
+
+def _take_turn(profiler: Any) -> None:
+    with _Turn.changed:
+        while _Turn.running is not None:
+            is_over = partial(_is_over, _Turn.running)
+            if _Turn.thread == get_ident() or not _Turn.changed.wait_for(is_over, PATIENCE_S):
+                raise GradInspectError(
+                    "Another recording is using torch's profiler, of which a process has one.",
+                    "Measure when that one has ended.",
+                )
+        if _ENABLED.is_there and torch.autograd.profiler._is_profiler_enabled:
+            raise GradInspectError(
+                "Another thread of the program runs torch's profiler, of which a process has one.",
+                "Measure when that one has ended.",
+            )
+        _Turn.running, _Turn.thread = profiler, get_ident()
+
+
+def _is_over(profiler: Any) -> bool:
+    return _Turn.running is not profiler
+
+
+def _end_turn(profiler: Any) -> None:
+    with _Turn.changed:
+        if _Turn.running is profiler:
+            _Turn.running = _Turn.thread = None
+            _Turn.changed.notify_all()
+
+
+@call_in_children
+def _forget() -> None:
+    """Forget the profiler of a thread that a forked process does not have."""
+    _Turn.changed = Condition()
+    _Turn.running = _Turn.thread = None

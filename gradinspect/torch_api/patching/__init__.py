@@ -1,0 +1,1 @@
+"""Replace functions of torch for a while, and find what the program replaced."""

@@ -1,0 +1,134 @@
+"""Let the backward calls of several threads take turns while one of them is observed.
+
+NOTE [Turns]
+An observed call has hooks of ours on its nodes. Those on a leaf that threads share run in the calls of all of them, and
+torch reads a node's list of hooks without a lock, so it must not grow meanwhile. What an observer notes belongs to one
+call, and it reads `.grad`, which an engine that runs replaces. So an observed call waits until no other one runs, and
+others wait for it. Calls may need each other, as those of threads that stand for ranks do. So nobody waits for long;
+who waited in vain runs at once. What such a call must not do, to be observed or to run hooks of another call, is told
+by `enter` and `is_in_another_call`.
+"""
+
+from collections.abc import Callable
+from threading import Condition, Lock, get_ident
+from time import monotonic
+
+from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.patching.forks import call_in_children
+
+LONGEST_S = 60.0  # that a call waits in all, and while only our own code runs for another one
+
+
+class Turns:
+    """Which threads run a backward call, and which of them is being prepared to be observed."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the calls of other threads, which a forked process does not have."""
+        self._changed = Condition(Lock())
+        self._running: dict[int, int] = {}  # thread -> its calls, one inside the other
+        self._observed: set[int] = set()  # those of them with a call that is observed
+        self._waiting: set[int] = set()
+        self._number = 0  # of calls that have begun or ended
+        self._preparing: int | None = None
+
+    def enter(self, patience_s: float, *, to_be_observed: bool) -> bool:
+        """Begin a call of this thread, and return whether it may be observed: then no other begins before `prepared`.
+
+        Args:
+            patience_s: How long to wait while others run and none of them begins or ends.
+            to_be_observed: Whether to wait for all others; else only for those that are observed.
+        """
+        thread = get_ident()
+        with self._changed:
+            is_alone = self._wait(thread, patience_s, to_be_observed=to_be_observed)
+            if is_alone and to_be_observed:
+                self._preparing = thread
+                self._observed.add(thread)
+            self._running[thread] = self._running.get(thread, 0) + 1
+            self._number += 1
+            self._changed.notify_all()
+        return is_alone and to_be_observed
+
+    def prepared(self) -> None:
+        """Let others begin: the hooks of this thread's call are registered, or it will not be observed."""
+        with self._changed:
+            if self._preparing == get_ident():
+                self._preparing = None
+                self._changed.notify_all()
+
+    def ran(self, patience_s: float) -> None:
+        """Let no other call begin, and wait for those that did not wait: the engine has run, and `.grad` is read."""
+        thread = get_ident()
+        with self._changed:
+            if thread in self._observed:
+                self._wait(thread, patience_s, to_be_observed=True)
+                self._preparing = thread
+
+    def leave(self) -> None:
+        """End a call of this thread."""
+        thread = get_ident()
+        with self._changed:
+            self._preparing = None if self._preparing == thread else self._preparing
+            self._number += 1
+            number = self._running.pop(thread, 0) - 1
+            if number > 0:
+                self._running[thread] = number
+            else:
+                self._observed.discard(thread)
+            self._changed.notify_all()
+
+    def is_in_another_call(self, thread: int) -> bool:
+        """Return whether a hook runs in the call of another thread than the one that has registered it.
+
+        Not so on the threads of devices, which run what other threads have called.
+        """
+        if len(self._running) < 2:
+            return False
+        here = get_ident()
+        return here != thread and here in self._running
+
+    def _others(self, thread: int, *, to_be_observed: bool) -> set[int]:
+        """Return the threads that a call has to wait for."""
+        others = self._running.keys() if to_be_observed else self._observed
+        return others - {thread} - self._waiting
+
+    def _wait(self, thread: int, patience_s: float, *, to_be_observed: bool) -> bool:
+        """Wait for others; in vain, if none of them begins or ends for a while, or for too long in all."""
+        end = monotonic() + LONGEST_S
+        self._waiting.add(thread)  # a recording may have let it begin already, and another one makes it wait
+        self._changed.notify_all()
+        try:
+            while True:
+                is_prepared = self._preparing in (None, thread)
+                if is_prepared and not self._others(thread, to_be_observed=to_be_observed):
+                    return True
+                before = self._state()
+                left = end - monotonic()
+                limit = min(patience_s, left) if is_prepared else left
+                if limit <= 0 or not self._changed.wait_for(lambda: self._state() != before, limit):  # noqa: B023
+                    return False
+        finally:
+            self._waiting.discard(thread)
+
+    def _state(self) -> tuple[int, int | None, int]:
+        return self._number, self._preparing, len(self._waiting)
+
+
+def of_this_call(hook: Callable[..., None]) -> Callable[..., None]:
+    """Run a hook of a leaf in the call that this thread is about to make, and in no other thread's. NOTE [Turns]."""
+    thread = get_ident()
+
+    @uncompiled
+    def called(*gradients: object) -> None:
+        if not turns.is_in_another_call(thread):
+            hook(*gradients)
+
+    return called
+
+
+turns = Turns()  # of the process: recordings in several threads observe the same leaves
+call_in_children(turns.forget)

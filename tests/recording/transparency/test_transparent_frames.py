@@ -1,0 +1,155 @@
+"""The stack as it would be without us."""
+
+import sys
+import traceback
+import warnings
+from types import FrameType
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.transparency import transparent_frames
+from gradinspect.recording.transparency.transparent_frames import (
+    frames_without_us,
+    stack_without_us,
+    warnings_where_they_belong,
+)
+
+
+class Asks(torch.Tensor):
+    """Notes the stack when a function is called with it."""
+
+    seen: ClassVar[list[list[str]]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Note it."""
+        stack = list(frames_without_us(sys._getframe()))
+        stop = next(number for number, frame in enumerate(stack) if frame.f_code.co_name.startswith("test_"))
+        cls.seen.append([frame.f_code.co_name for frame in stack[: stop + 1]])
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_a_watched_call_has_the_stack_of_one_that_is_not() -> None:
+    """Of a function in C, and of one in Python, which torch passes to our mode and we call again."""
+    x = torch.ones(2).as_subclass(Asks)
+    Asks.seen = []
+    for _ in range(2):
+        x.exp()
+        torch.nn.functional.softmax(x, 0)
+        with Recorder():
+            x.exp()
+            torch.nn.functional.softmax(x, 0)
+    plain, watched = Asks.seen[: len(Asks.seen) // 4], Asks.seen[len(Asks.seen) // 4 : len(Asks.seen) // 2]
+
+    assert plain == watched
+    assert all("__torch_function__" in stack[0] for stack in plain)
+
+
+def nested(depth: int, then: Any) -> Any:
+    """Call something a few frames further in."""
+    return nested(depth - 1, then) if depth else then()
+
+
+def test_without_us_on_it_a_stack_is_all_of_it() -> None:
+    """Innermost first; a function that calls itself is not called once only."""
+    names = [
+        frame.f_code.co_name for frame in nested(3, lambda: list(frames_without_us(sys._getframe())))
+    ]  # fmt: skip
+    kept = nested(2, lambda: transparent_frames._kept_from(sys._getframe()))
+
+    assert names[:6] == [
+        "<lambda>", "nested", "nested", "nested", "nested", test_without_us_on_it_a_stack_is_all_of_it.__name__,
+    ]  # fmt: skip
+    assert kept == [True] * len(traceback.format_stack(sys._getframe())) + [True] * 4
+
+
+def as_ours(text: str, **known: Any) -> dict[str, Any]:
+    """Run code as if it stood in a file of ours."""
+    namespace: dict[str, Any] = dict(known)
+    exec(compile(text, f"{transparent_frames._OURS}/recording/made_up.py", "exec"), namespace)  # noqa: S102
+    return namespace
+
+
+def test_our_frames_are_left_out_wherever_they_are() -> None:
+    """In the middle, and several in a row."""
+    ours = as_ours("def call(then):\n    return again(then)\n\ndef again(then):\n    return then()\n")
+
+    def stack() -> list[str]:
+        return [frame.f_code.co_name for frame in frames_without_us(sys._getframe())]
+
+    def outer() -> list[str]:
+        found: list[str] = ours["call"](stack)
+        return found
+
+    assert outer()[:3] == ["stack", "outer", test_our_frames_are_left_out_wherever_they_are.__name__]
+    assert outer_kept(ours)[-4:] == [True, False, False, True]
+
+
+def outer_kept(ours: dict[str, Any]) -> list[bool]:
+    """Ask which frames would exist, from a frame behind two of ours."""
+    found: list[bool] = ours["call"](lambda: transparent_frames._kept_from(sys._getframe()))
+    return found
+
+
+def test_of_entries_that_are_no_stack_all_are_kept() -> None:
+    """Another program may have replaced the function that makes them."""
+    ours = as_ours("def call(then):\n    return then()\n")
+    formatted = stack_without_us(lambda: ["one"])
+    stack = stack_without_us(traceback.format_stack)
+
+    assert formatted() == ["one"]
+    assert any(transparent_frames._OURS in entry for entry in ours["call"](traceback.format_stack))
+    assert not any(transparent_frames._OURS in entry for entry in ours["call"](stack))
+
+
+def shown(warn: Any, **filters: Any) -> list[tuple[str, int]]:
+    """Issue warnings through ours, and return the lines that are shown."""
+    found: list[tuple[str, int]] = []
+    ours = as_ours("def call(then):\n    return then()\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter(filters.get("action", "always"))
+        show = warnings_where_they_belong(lambda message: found.append((message.filename, message.lineno)))
+        original = warnings._showwarnmsg  # type: ignore[attr-defined]
+        warnings._showwarnmsg = show  # type: ignore[attr-defined]
+        try:
+            ours["call"](warn)
+        finally:
+            warnings._showwarnmsg = original  # type: ignore[attr-defined]
+    return found
+
+
+def line_of(frame: FrameType) -> int:
+    """Return the line that a frame is at."""
+    return frame.f_lineno
+
+
+def test_a_warning_is_shown_for_the_line_that_it_would_have_without_us() -> None:
+    """The first caller that is not ours; a warning about its own line stays where it is."""
+    here: list[int] = []
+
+    def own() -> None:
+        here.append(line_of(sys._getframe()) + 1)
+        warnings.warn("own", stacklevel=1)
+
+    def of_the_caller() -> None:
+        warnings.warn("caller", stacklevel=2)
+
+    (by_itself,) = shown(own)
+    ((file, line),) = shown(of_the_caller)
+
+    assert by_itself == (__file__, here[0])
+    assert file == __file__
+    assert line == shown.__code__.co_firstlineno + 10
+
+
+def test_a_warning_that_is_an_error_is_raised_without_our_frames() -> None:
+    """A filter of the module that it belongs to may ask for that."""
+
+    def of_the_caller() -> None:
+        warnings.warn("caller", stacklevel=2)
+
+    with pytest.raises(UserWarning, match="caller"):
+        shown(of_the_caller, action="error")
