@@ -39,6 +39,7 @@ class Request:
     job: FakeJob | None = None  # be this rank of it; the other ranks are not there
     counts_as_cuda: bool = False  # put storages into blocks as CUDA's caching allocator does
     creates_graph: bool = False  # record the graph that backward itself builds
+    eager: bool = False  # run what the program compiles as it is written
     loss: str | None = None  # expression of a callable's output, whose backward is run
 
     @property

@@ -41,6 +41,7 @@ from gradinspect.runner.whereabouts import whereabouts
 from gradinspect.source import Expression, Program
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
 from gradinspect.torch_api.devices.allocations import running_node
+from gradinspect.torch_api.dynamo import compiling_nothing
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.torch_api.weak import hidden_refs_patch
@@ -126,10 +127,7 @@ class Session(Generic[T]):
             stack.enter_context(patched(*patches))  # even when the recorder has stopped
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
-            if self._run.fake is not None:
-                stack.enter_context(self._run.fake)
-            if self._request.job is not None:
-                stack.enter_context(fake_ranks(self._request.job))
+            self._enter_conditions(stack)
             stack.enter_context(self._observer.attached())
             stack.callback(self._restore)  # runs before the other exits, which need our builtins
             self._process_state.start_program(program)
@@ -149,6 +147,15 @@ class Session(Generic[T]):
         self._warn_of_missed_calls()
         self._warn_of_missing_names()
         return result
+
+    def _enter_conditions(self, stack: ExitStack) -> None:
+        """Let the program compile nothing, be without values, or be one of ranks that are not there."""
+        if self._request.eager:
+            stack.enter_context(compiling_nothing())
+        if self._run.fake is not None:
+            stack.enter_context(self._run.fake)
+        if self._request.job is not None:
+            stack.enter_context(fake_ranks(self._request.job))
 
     def stop_from_outside(self, exit_code: int, patience_s: float) -> None:
         """End the program because of what other ranks did, from a thread of ours."""

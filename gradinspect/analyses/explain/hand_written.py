@@ -82,7 +82,8 @@ _NODES = (
     ),
     HandWritten(
         "CompiledFunctionBackward",
-        "A region compiled by torch.compile (torch/_functorch/_aot_autograd): one node with a compiled backward.",
+        "A region compiled by torch.compile (torch/_functorch/_aot_autograd): one node with a compiled backward. "
+        "With --eager, the program runs as it is written, and the graph is that of its operators.",
         double_backward="No: compiled regions do not support it.",
     ),
     HandWritten(

@@ -8,6 +8,7 @@ from gradinspect.units import format_count
 
 _REENTRANT = "torch.utils.checkpoint.CheckpointFunction"
 _COMPILED = "code compiled by torch.compile"
+_REMEDIES = {_COMPILED: " --eager runs it as it is written."}
 MAX_LINES = 3
 
 
@@ -34,7 +35,9 @@ def opaque_notes(parts: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     lines: dict[str, list[str]] = {}
     for what, line in dict.fromkeys(parts):
         lines.setdefault(what, []).append(line)
-    return tuple(f"Not checked: {what}, at {_listed(places)}." for what, places in lines.items())
+    return tuple(
+        f"Not checked: {what}, at {_listed(places)}.{_REMEDIES.get(what, '')}" for what, places in lines.items()
+    )
 
 
 def _what(node: Node) -> str | None:

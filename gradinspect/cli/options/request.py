@@ -19,7 +19,7 @@ OF_THE_GRAPH: Final = frozenset({"at", "fake", "creates_graph"})  # for verbs th
 RUN_OPTIONS: Final = {
     "inputs": "--input", "backward": "--backward", "grad": "--grad", "at": "--at", "root": "--root",
     "quiet": "--quiet-script", "fake": "--fake", "device": "--device", "loss": "--loss",
-    "creates_graph": "--create-graph",
+    "creates_graph": "--create-graph", "eager": "--eager",
 }  # fmt: skip
 
 
@@ -87,6 +87,12 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
             metavar="EXPR", help="Run backward of this: 'out.square().mean()'.", rich_help_panel=RUN, hidden=True
         ),
     ] = None,
+    eager: Annotated[
+        bool,
+        typer.Option(
+            "--eager", help="Run as it is written what torch.compile compiles.", rich_help_panel=RUN, hidden=True
+        ),
+    ] = False,
     creates_graph: Annotated[
         bool,
         typer.Option(
@@ -116,6 +122,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         device=device,
         job=job,
         creates_graph=creates_graph,
+        eager=eager,
         loss=loss,
     )
     _check_source(request)
@@ -142,6 +149,7 @@ def _check_source(request: Request) -> None:
             "--fake": request.fake,
             "--device": request.device is not None,
             "--create-graph": request.creates_graph,
+            "--eager": request.eager,
             "--": request.arguments,
         }
         check_no_run_option(given, request.label, "a capture file")

@@ -101,7 +101,7 @@ Run the program
   --continue         Let the script finish after the capture.
   --hint NUMBER      Answer what reads a value, such as 'if loss > 3'.
 
-4 more options: gradinspect fit --help-all
+5 more options: gradinspect fit --help-all
 """
     )
 

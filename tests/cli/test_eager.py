@@ -1,0 +1,75 @@
+"""`--eager`: a program that compiles, as it is written."""
+
+import json
+from pathlib import Path
+
+import pytest
+from runs import gradinspect
+
+PROGRAM = """\
+import os
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))
+{compiled}
+opt = torch.optim.SGD(net.parameters(), 0.1)
+@{decorator}
+def loss_of(x):
+    return net(x).square().mean()
+for _ in range(3):
+    opt.zero_grad()
+    loss_of(torch.ones(4, 8)).backward()
+    opt.step()
+"""
+COMPILED = {
+    "a model": ("net = torch.compile(net, backend='eager')", "(lambda f: f)"),
+    "in place": ("net.compile(backend='aot_eager')", "(lambda f: f)"),
+    "a function": ("", "torch.compile(backend='aot_eager')"),
+    "both, with options": ("net[0] = torch.compile(net[0], backend='eager', dynamic=True)", "torch.compile"),
+}
+
+
+def written(folder: Path, kind: str | None) -> Path:
+    """Write the program; None: without compiling anything."""
+    compiled, decorator = ("", "(lambda f: f)") if kind is None else COMPILED[kind]
+    script = folder / "train.py"
+    script.write_text(PROGRAM.format(compiled=compiled, decorator=decorator))
+    return script
+
+
+@pytest.mark.parametrize("kind", COMPILED)
+def test_the_graph_is_that_of_the_program_without_compile(tmp_path: Path, kind: str) -> None:
+    """With its modules, and `check` looks at all of it."""
+    plain = json.loads(gradinspect("trace", written(tmp_path, None), "--format", "json").stdout)
+    eager = json.loads(gradinspect("trace", written(tmp_path, kind), "--eager", "--format", "json").stdout)
+    checked = gradinspect("check", tmp_path / "train.py", "--eager")
+
+    assert eager == plain
+    assert checked.stdout == "No problems found in 3 backward calls of train.py\n"
+
+
+def test_the_note_names_it(tmp_path: Path) -> None:
+    """Where a compiled part was not checked."""
+    said = " ".join(gradinspect("check", written(tmp_path, "in place")).stdout.split())
+
+    assert "Not checked: code compiled by torch.compile, at train.py:11. --eager runs it as it is written." in said
+
+
+def test_the_environment_is_left_as_it_was(tmp_path: Path) -> None:
+    """A program may set the variable of torch itself."""
+    script = written(tmp_path, "a function")
+    script.write_text(script.read_text() + "print(os.environ['TORCHDYNAMO_DISABLE'])\n")
+
+    assert gradinspect("trace", script, "--eager", "--continue").stdout.splitlines()[0] == "1"
+    assert gradinspect("trace", script, "--continue", TORCHDYNAMO_DISABLE="0").stdout.splitlines()[0] == "0"
+
+
+def test_a_capture_file_has_run_already(tmp_path: Path) -> None:
+    """One sentence."""
+    gradinspect("export", written(tmp_path, None), "-o", tmp_path / "run.json")
+    done = gradinspect("trace", "run.json", "--eager", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "'--eager' is about running a program" in done.stderr
