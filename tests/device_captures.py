@@ -20,8 +20,7 @@ NOT_FINITE = re.compile(r"The loss is (?:inf|-inf|nan)\.")
 PER_THREAD = ("sequence_nr", "thread")
 LEAF = "AccumulateGrad"
 DROPOUT, PRODUCT = "NativeDropoutBackward0", "MulBackward0"
-SUM, VIEW = "AddBackward0", "ViewBackward0"
-RESHAPES = {VIEW, "ReshapeAliasBackward0", "UnsafeViewBackward0"}
+SUM = "AddBackward0"
 
 
 def ordered_by_edges(expected: Capture, found: Capture) -> Captures:
@@ -168,38 +167,6 @@ def key(node: Capture, keys: dict[int, str]) -> str:
         own["leaf"] = own["leaf"].get("name")
     text = DEVICE.sub(CPU, json.dumps([own, after], sort_keys=True))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def reshapes_as_views(expected: Capture, found: Capture) -> Captures:
-    """Write what reshapes a tensor in one way, whatever its strides; strides are left out."""
-    return _reshaped(expected), _reshaped(found)
-
-
-def _reshaped(capture: Capture) -> Capture:
-    graph = capture["graph"]
-    nodes = [_as_view(node, graph["nodes"]) for node in graph["nodes"]]
-    return ordered({**capture, "graph": {**graph, "nodes": nodes}})
-
-
-def _as_view(node: Capture, nodes: list[Capture]) -> Capture:
-    made_by = node.get("made_by")
-    found = {**_without_strides(node), **({"made_by": VIEW} if made_by in RESHAPES else {})}
-    if node["name"] not in RESHAPES:
-        return found
-    edges = node["next_edges"]
-    copied = nodes[edges[0]["next_node"]] if edges[0] is not None else node
-    if node["name"] == "UnsafeViewBackward0" and copied["name"] == "CloneBackward0":
-        edges = copied["next_edges"]
-    kept = {key: value for key, value in found.items() if key != "saved"}
-    return {**kept, "name": VIEW, "next_edges": edges}
-
-
-def _without_strides(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_strides(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {key: _without_strides(item) for key, item in value.items() if key != "strides"}
 
 
 def losses_not_read(expected: Capture, found: Capture) -> Captures:

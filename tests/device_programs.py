@@ -25,6 +25,7 @@ NOT_RUN = {
     "broken/numpy_shared": "what is on a device shares no memory with NumPy",
     "clean/numpy_beside": "what is on a device shares no memory with NumPy",
     "broken/numpy_buffer": "what is on a device shares no memory with NumPy",
+    "transparency/counted_calls": "the simulated device has no sparse tensors",
     "transparency/forward_over_reverse": "forward mode gives zeros on the simulated device, which it prints",
     "clean/spatial_transformer": "by itself it trains on other numbers there, since its grid is not right",
     "transparency/deterministic": "new memory that torch fills for deterministic algorithms is not filled there",

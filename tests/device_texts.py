@@ -40,31 +40,37 @@ def alike(name: str, other: str) -> Leaving:
     return lambda expected, found: (expected.replace(name, other), found.replace(name, other))
 
 
-def rounded(relative: float) -> Leaving:
-    """Take lines for equal whose numbers are so to rounding, if all else in them is the same."""
+def rounded(relative: float, exact: float = LAST_BITS) -> Leaving:
+    """Take lines for equal whose numbers are so to rounding, if all else in them is the same.
+
+    Args:
+        relative: By how much they may differ.
+        exact: By how much those may that a program prints exactly.
+    """
 
     def close(expected: str, found: str) -> Texts:
         lines, others = expected.splitlines(), found.splitlines()
         new = [line for line in others if line not in lines]
         near = [
-            next((one for one in new if line not in others and _is_near(line, one, relative)), line) for line in lines
+            next((one for one in new if line not in others and _is_near(line, one, relative, exact)), line)
+            for line in lines
         ]
         return "\n".join(near), "\n".join(others)
 
     return close
 
 
-def _is_near(line: str, other: str, relative: float) -> bool:
+def _is_near(line: str, other: str, relative: float, exact: float) -> bool:
     is_same = NUMBER.sub("", line) == NUMBER.sub("", other)
     return is_same and all(
-        _is_close(*pair, relative) for pair in zip(NUMBER.findall(line), NUMBER.findall(other), strict=True)
+        _is_close(*pair, relative, exact) for pair in zip(NUMBER.findall(line), NUMBER.findall(other), strict=True)
     )
 
 
-def _is_close(expected: str, found: str, relative: float) -> bool:
+def _is_close(expected: str, found: str, relative: float, exact: float) -> bool:
     if re.fullmatch(EXACT, expected) and re.fullmatch(EXACT, found):
-        exact = float.fromhex(expected), float.fromhex(found)
-        return abs(exact[0] - exact[1]) <= LAST_BITS * max(map(abs, exact))
+        pair = float.fromhex(expected), float.fromhex(found)
+        return abs(pair[0] - pair[1]) <= exact * max(map(abs, pair))
     try:
         numbers = float(expected), float(found)
     except ValueError:  # the fingerprint of gradients

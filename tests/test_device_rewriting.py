@@ -14,7 +14,6 @@ from device_captures import (
     gradients_added_in_any_order,
     losses_not_read,
     ordered_by_edges,
-    reshapes_as_views,
 )
 from device_comparison import lines_that_differ
 from device_recurrent import places_alone, recurrent_layers_as_nodes
@@ -51,7 +50,6 @@ loss.backward()
 REWRITINGS = [
     ordered_by_edges,
     dropout_as_one_node,
-    reshapes_as_views,
     gradients_added_in_any_order,
     losses_not_read,
     recurrent_layers_as_nodes,
@@ -175,6 +173,7 @@ TEXTS: dict[str, tuple[Leaving, str, str, str]] = {  # on the CPU, on the device
     "name": (alike("One", "Two"), "a One", "a Two", "a Three"),
     "rounding": (rounded(0.03), "a 1.00\nb 2", "a 1.02\nb 2", "a 1.05\nb 2"),
     "rounding of words": (rounded(0.03), "a 1.00", "a 1.01", "b 1.00"),
+    "coarse exact numbers": (rounded(0.03, 1 / 256), "0x1.aa23p-2", "0x1.aa81p-2", "0x1.ba81p-2"),
     "order": (
         in_any_order,
         "head\n### `1. #0 A`\nx.py:1\n### `2. #1 B`\n",

@@ -8,7 +8,6 @@ the op runs, but not the one that a device would run. So such a tensor is reject
 """
 
 import os
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -26,6 +25,7 @@ from gradinspect.recording.frames import RUNNERS, is_user_file
 from gradinspect.recording.values.tensors import PLAIN_TYPES
 from gradinspect.torch_api.distributed.fake_objects import NoSuchRankError
 from gradinspect.torch_api.fakes import NEEDS_SIZE, NEEDS_VALUES, FakeTensor, fake_tensor_mode
+from gradinspect.torch_api.modes import frame_above
 from gradinspect.torch_api.patching.replaced import asking
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
@@ -175,7 +175,7 @@ class _DeviceGuard(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        result = asking(func, args, kwargs, sys._getframe(1)).called(*args, **(kwargs or {}))
+        result = asking(func, args, kwargs, frame_above()).called(*args, **(kwargs or {}))
         for item in result if isinstance(result, Sequence) and not isinstance(result, str) else (result,):
             if isinstance(item, torch.Tensor) and item.device.type not in ("cpu", "meta"):
                 _check_device(item.device, f"'{item.device}' was requested")

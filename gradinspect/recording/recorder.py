@@ -57,6 +57,7 @@ from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import hide_step_hooks, note_ours, show_step_hooks
 from gradinspect.torch_api.modes import (
+    frame_above,
     has_compiled,
     is_on_stack,
     push_function_mode,
@@ -374,7 +375,7 @@ class _CallMode(TorchFunctionMode):
             record.latest = start
         called = func
         if type(func) not in NEVER_REPLACED:  # NOTE [Replaced functions]
-            asking = standing_for(func, args, kwargs, sys._getframe(1))
+            asking = standing_for(func, args, kwargs, frame_above())
             if asking is not None:
                 called, func = asking
         begun = []
@@ -394,7 +395,7 @@ class _CallMode(TorchFunctionMode):
             return result
         end = next_sequence_nr()
         if end != start or begun:
-            frame = sys._getframe(1)
+            frame = frame_above()
             number = None
             if end != start:
                 number = recorder.frames.number_of(frame)

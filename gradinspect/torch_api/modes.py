@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import FrameType
 from typing import Any
 
 import torch
@@ -48,6 +49,14 @@ class _NoDispatchMode:
 
 TorchDispatchMode: Any = _DISPATCH.or_else(_NoDispatchMode)
 HANDLE_TORCH_FUNCTION = _HANDLE.or_else(None)
+
+
+def frame_above() -> FrameType:
+    """Return the frame that has called the caller's: its own if that was C++, as on a thread of a device."""
+    try:
+        return sys._getframe(2)
+    except ValueError:
+        return sys._getframe(1)
 
 
 def require_function_modes(by: str) -> None:

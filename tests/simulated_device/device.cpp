@@ -2,8 +2,8 @@
 //
 // NOTE [Operators on the simulated device]
 // Memory of the device is memory that the CPU can read, so every operator can be the CPU's own. What is written here is
-// what makes or views memory; for anything else the arguments are copied to the CPU, its kernel runs, and the result is
-// copied back. Results are those of the CPU bit for bit, so whatever differs between both runs differs because of the
+// what makes or views memory; for anything else the CPU's kernel runs on that memory, and what it makes is copied to the
+// device. Results are those of the CPU bit for bit, so whatever differs between both runs differs because of the
 // device. These copies are no transfers of the program: they are not counted, and the profiler is not told of them.
 
 #include <ATen/EmptyTensor.h>
@@ -257,9 +257,75 @@ struct Falling {  // from here to the end of the block, memory of the CPU and co
   }
 };
 
+std::vector<at::Tensor> tensors_in(const c10::IValue& value) {
+  if (value.isTensor()) return {value.toTensor()};
+  if (value.isTensorList()) return value.toTensorVector();
+  std::vector<at::Tensor> found;
+  if (value.isOptionalTensorList()) {
+    for (const auto& one : value.toOptionalTensorVector()) found.push_back(one ? *one : at::Tensor());
+  }
+  return found;
+}
+
+bool is_view(const c10::AliasInfo* alias) { return alias && !alias->isWrite(); }
+
+// The device of a call that returns no view and gives nothing another size, if it has one device only.
+std::optional<c10::Device> only_device(const c10::FunctionSchema& schema, at::ArrayRef<c10::IValue> arguments) {
+  std::optional<c10::Device> device;
+  for (const auto& returned : schema.returns()) {
+    if (is_view(returned.alias_info())) return std::nullopt;
+  }
+  for (size_t n = 0; n < arguments.size(); ++n) {
+    const auto* alias = schema.arguments()[n].alias_info();
+    if (is_view(alias) || arguments[n].isDevice()) return std::nullopt;
+    for (const auto& tensor : tensors_in(arguments[n])) {
+      if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) continue;
+      if (tensor.layout() != at::kStrided || tensor.device().type() != SIM) return std::nullopt;
+      if (alias && tensor.numel() == 0) return std::nullopt;
+      if (device && *device != tensor.device()) return std::nullopt;
+      device = tensor.device();
+    }
+  }
+  return device;
+}
+
+template <typename Change>
+c10::IValue changed(const c10::IValue& value, Change change) {
+  auto one = [&](const at::Tensor& tensor) { return tensor.defined() ? change(tensor) : tensor; };
+  if (value.isTensor()) return one(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> tensors;
+    for (const auto& tensor : value.toTensorVector()) tensors.push_back(one(tensor));
+    return tensors;
+  }
+  if (!value.isOptionalTensorList()) return value;
+  c10::List<std::optional<at::Tensor>> tensors;
+  for (const auto& tensor : value.toOptionalTensorVector()) {
+    tensors.push_back(tensor ? std::optional<at::Tensor>(one(*tensor)) : std::nullopt);
+  }
+  return tensors;
+}
+
 void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   Falling falling;
-  at::native::cpu_fallback(op, stack);
+  const auto& schema = op.schema();
+  std::vector<c10::IValue> arguments(stack->end() - schema.arguments().size(), stack->end());
+  auto device = only_device(schema, arguments);
+  if (!device) return at::native::cpu_fallback(op, stack);
+  c10::DeviceGuard guard(*device);  // kernels sum in an order that follows from the strides: they must be the same
+  for (size_t n = 0; n < arguments.size(); ++n) {
+    (*stack)[stack->size() - arguments.size() + n] = changed(arguments[n], on_cpu);
+  }
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  std::vector<c10::IValue> written;
+  for (size_t n = 0; n < arguments.size(); ++n) {
+    if (schema.arguments()[n].alias_info()) written.push_back(arguments[n]);
+  }
+  size_t first = stack->size() - schema.returns().size(), next = 0;
+  for (size_t n = first; n < stack->size(); ++n) {
+    bool is_written = schema.returns()[n - first].alias_info() && next < written.size();
+    (*stack)[n] = is_written ? written[next++] : changed((*stack)[n], [&](const at::Tensor& one) { return one.to(*device); });
+  }
 }
 
 at::Tensor to_device(const at::Tensor& tensor, const at::Tensor& like) {

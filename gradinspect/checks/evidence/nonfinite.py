@@ -57,7 +57,9 @@ class NonfiniteValues:
         self, search: "PendingSearch", rows: Sequence[Sequence[Sequence[float]]], backward: Frame | None
     ) -> Iterator[Finding]:
         """Look at a call by what was fetched of its search; nothing if its device has failed."""
-        if len(rows) == len(search.figures):
+        num_figures, self.search = len(search.figures), None
+        search.figures.clear()  # nothing of ours stays on the device until the next call
+        if len(rows) == num_figures:
             search.settle(rows)
             self.explains = self._has_reported and search.has_nonfinite_leaf()
             value = None if self.explains else search.nonfinite_value()

@@ -19,6 +19,7 @@ from gradinspect.recording.threads.threads import ThreadRecord
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.modes import (
+    frame_above,
     has_compiled,
     push_function_mode,
     put_function_mode,
@@ -64,9 +65,9 @@ class OtherCallMode(TorchFunctionMode):
             return func(*args, **(kwargs or {}))
         is_noted = self._recorder.is_active and self._notes.is_here()
         if is_noted:
-            self._notes.begin(args, kwargs or {}, sys._getframe(1))
+            self._notes.begin(args, kwargs or {}, frame_above())
         start = next_sequence_nr()
-        asking = standing_for(func, args, kwargs, sys._getframe(1)) if type(func) not in NEVER_REPLACED else None
+        asking = standing_for(func, args, kwargs, frame_above()) if type(func) not in NEVER_REPLACED else None
         called = func if asking is None else asking.called  # NOTE [Replaced functions]
         try:
             result = called(*args, **kwargs) if kwargs else called(*args)
@@ -74,7 +75,7 @@ class OtherCallMode(TorchFunctionMode):
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
         if is_noted:
-            self._notes.end(start, result, sys._getframe(1))
+            self._notes.end(start, result, frame_above())
         elif not self._recorder.is_active and not has_compiled():  # NOTE [Leaving] in `recorder`
             call_when_returned(called, kwargs, partial(remove_function_mode, self))
         return result
