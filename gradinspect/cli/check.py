@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.project import project_of
 from gradinspect.cli.options.report_options import ReportOptions, takes_report_options
-from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.output.findings_report import FindingsReport
 from gradinspect.cli.output.printing import print_problem
 from gradinspect.cli.running import questions
@@ -16,7 +15,7 @@ from gradinspect.errors import FOUND_SOMETHING, ScriptFailedError
 from gradinspect.request import Request
 
 
-@takes_source(without=OF_THE_GRAPH | OF_FAKE_JOBS, reads_captures=False)
+@takes_source(reads_captures=False)
 @takes_report_options
 def check(
     request: Request,

@@ -18,7 +18,7 @@ from gradinspect.renderers.terminal.found import FoundPage
 from gradinspect.request import Request
 
 
-@takes_source(without={"run_module"})
+@takes_source()
 def find(
     request: Request,
     *,

@@ -9,7 +9,7 @@ import typer
 from gradinspect.analyses.memory.step import StepMemory, needed_bytes
 from gradinspect.analyses.selection.rows import RowChoice
 from gradinspect.cli.options.help import OUTPUT
-from gradinspect.cli.options.request import OF_THE_GRAPH, check_no_run_option, takes_source
+from gradinspect.cli.options.request import check_no_run_option, takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.options.whole_steps import (
@@ -39,7 +39,7 @@ from gradinspect.source import CaptureFile, Expression
 from gradinspect.storage.step_memory import read_step_memory
 
 
-@takes_source(without={*OF_THE_GRAPH, "device", "backward", "grad", "root"})
+@takes_source()
 @takes_rows
 def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     request: Request,

@@ -27,9 +27,8 @@ from gradinspect.analyses.gradients.steps import GradientSteps, moves, notes_of_
 from gradinspect.analyses.gradients.timeline import Timeline, slowest_first
 from gradinspect.analyses.selection.rows import RowChoice
 from gradinspect.analyses.summary import describe_capture, passed_over
-from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.help import OUTPUT
-from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.files import check_target, of_this_rank, write_content
@@ -61,7 +60,7 @@ MAX_ROWS = 40
 MAX_SLOWEST = 15
 
 
-@takes_source(without=OF_THE_GRAPH | OF_FAKE_JOBS)
+@takes_source()
 @takes_rows
 def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     request: Request,

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from gradinspect.checks.overview import Overview
 from gradinspect.checks.settings import selection_of
 from gradinspect.checks.verdict import without_comments
-from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.project import project_of, relative_names
-from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
@@ -21,7 +20,7 @@ from gradinspect.request import Request
 from gradinspect.source import CaptureFile, Expression, Module, Script, Source
 
 
-@takes_source(without={*OF_THE_GRAPH, *OF_FAKE_JOBS, "backward", "grad", "root"})
+@takes_source()
 def overview(request: Request, *, output_format: TextOrJson = "text") -> None:
     """Show the headlines of one run: graph, memory, problems, gradients, peak.
 

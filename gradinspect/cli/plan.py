@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.options.whole_steps import (
     Hint,
@@ -28,7 +28,7 @@ _VALUES_HINT = "Give the number to answer with: --hint 1."
 _SIZES_HINT = "Give it a fixed size, such as a capacity of each expert, or measure the program as it is: fit --real."
 
 
-@takes_source(without={*OF_THE_GRAPH, "device", "backward", "grad", "root", "goes_on"}, reads_captures=False)
+@takes_source(reads_captures=False)
 def plan(  # noqa: PLR0913  # one option for each kind of plan
     request: Request,
     *,

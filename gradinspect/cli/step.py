@@ -8,7 +8,6 @@ import typer
 
 from gradinspect.analyses.gradients.stepping import SteppingOutcome
 from gradinspect.catalog import load_catalog
-from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import source_reader
@@ -25,7 +24,7 @@ from gradinspect.request import Request
 from gradinspect.user_files import read_text
 
 
-@takes_source(without={"fake", *OF_FAKE_JOBS}, reads_captures=False)
+@takes_source(reads_captures=False)
 def step(
     request: Request,
     *,

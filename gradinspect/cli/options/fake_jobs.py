@@ -8,7 +8,6 @@ from gradinspect.request import FakeJob
 
 WORLD_SIZE_HELP: Final = "Be one of N ranks, without the others, on fake tensors."
 RANK_HELP: Final = "With --world-size: which one. [default: 0]"
-OF_FAKE_JOBS: Final = frozenset({"world_size", "rank"})  # for verbs that need no values
 
 
 def fake_job(world_size: int | None, rank: int | None) -> FakeJob | None:

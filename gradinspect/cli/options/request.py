@@ -1,9 +1,9 @@
 """The options that every verb shares: what to run, and which moment to record."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -14,13 +14,37 @@ from gradinspect.errors import GradInspectError
 from gradinspect.request import At, Request
 from gradinspect.source import CaptureFile, Expression, Module, parse_input, parse_source
 
-OF_THE_GRAPH: Final = frozenset({"at", "fake", "creates_graph"})  # for verbs that need no backward to run
 
-RUN_OPTIONS: Final = {
-    "inputs": "--input", "backward": "--backward", "grad": "--grad", "at": "--at", "root": "--root",
-    "quiet": "--quiet-script", "fake": "--fake", "device": "--device", "loss": "--loss",
-    "creates_graph": "--create-graph", "eager": "--eager",
-}  # fmt: skip
+class RunOption(NamedTuple):
+    """An option on how to run a program, which has no effect on a capture file."""
+
+    option: str
+    not_of: tuple[str, ...] = ()  # verbs that do not have it
+    of_callables: bool = False  # whether it has no effect on what is run as a whole either
+    each: bool = True  # whether it can be given for several sources, each of which is run with it
+
+
+_RUN_A_STEP = ("fit", "plan")  # these choose the calls, and the device, themselves
+_NEED_BACKWARD = ("check", "grads", *_RUN_A_STEP, "overview")
+_NEED_VALUES = ("check", "grads", "overview", "step")
+_OPTIONS: Final = {  # by the parameter of `_read_request`, in the order in which errors name them
+    "run_module": RunOption("-m", ("find",), each=False),
+    "backward": RunOption("--backward", (*_RUN_A_STEP, "overview")),
+    "grad": RunOption("--grad", (*_RUN_A_STEP, "overview")),
+    "at": RunOption("--at", _NEED_BACKWARD),
+    "inputs": RunOption("--input", of_callables=True),
+    "loss": RunOption("--loss", of_callables=True),
+    "root": RunOption("--root", (*_RUN_A_STEP, "overview")),
+    "goes_on": RunOption("--continue", ("plan",), each=False),
+    "quiet": RunOption("--quiet-script"),
+    "world_size": RunOption("--world-size", _NEED_VALUES, each=False),
+    "rank": RunOption("--rank", _NEED_VALUES, each=False),
+    "fake": RunOption("--fake", (*_NEED_BACKWARD, "step")),
+    "device": RunOption("--device", _RUN_A_STEP),
+    "creates_graph": RunOption("--create-graph", _NEED_BACKWARD),
+    "eager": RunOption("--eager"),
+}
+_FIELDS: Final = {"world_size": "job", "rank": "job"}  # of `Request`, where they are not called like the parameter
 
 
 def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line, each once
@@ -135,26 +159,12 @@ def _check_source(request: Request) -> None:
     Raises:
         GradInspectError: One of them would have no effect.
     """
+    given = {name: getattr(request, _FIELDS.get(name, name), None) not in {None, False, ()} for name in _OPTIONS}
     if isinstance(request.source, CaptureFile):
-        given: dict[str, object] = {
-            "--backward": request.backward,
-            "--grad": request.grad,
-            "--at": request.at,
-            "--input": request.inputs,
-            "--loss": request.loss,
-            "--root": request.root,
-            "--continue": request.goes_on,
-            "--quiet-script": request.quiet,
-            "--world-size": request.job is not None,
-            "--fake": request.fake,
-            "--device": request.device is not None,
-            "--create-graph": request.creates_graph,
-            "--eager": request.eager,
-            "--": request.arguments,
-        }
-        check_no_run_option(given, request.label, "a capture file")
+        options = {row.option: given[name] for name, row in _OPTIONS.items()}
+        check_no_run_option({**options, "--": request.arguments}, request.label, "a capture file")
     elif not isinstance(request.source, Expression):
-        option = "--input" if request.inputs else "--loss" if request.loss is not None else None
+        option = next((row.option for name, row in _OPTIONS.items() if row.of_callables and given[name]), None)
         if option is not None:
             raise GradInspectError(
                 f"'{option}' is for a callable, and '{request.label}' is run as a whole.",
@@ -204,7 +214,7 @@ def _read_words(**values: Any) -> list[str]:  # noqa: ANN401  # any options
     """Return the options on how to run a program as words of a command line."""
     words: list[str] = []
     for name, value in values.items():
-        option = RUN_OPTIONS[name]
+        option = _OPTIONS[name].option
         for one in value if isinstance(value, list) else [value]:
             if one is True:
                 words.append(option)
@@ -213,8 +223,12 @@ def _read_words(**values: Any) -> list[str]:  # noqa: ANN401  # any options
     return words
 
 
-_OPTIONS = [option for name, option in inspect.signature(_read_request).parameters.items() if name in RUN_OPTIONS]
-_read_words.__signature__ = inspect.Signature(_OPTIONS)  # type: ignore[attr-defined]
+_OF_EACH = [
+    option
+    for name, option in inspect.signature(_read_request).parameters.items()
+    if name in _OPTIONS and _OPTIONS[name].each
+]
+_read_words.__signature__ = inspect.Signature(_OF_EACH)  # type: ignore[attr-defined]
 
 takes_run_words: Callable[[Command], Command] = with_options(_read_words, "run_words")
 """Give a command that runs several sources the options on how to run each, as words: its argument `run_words`."""
@@ -242,12 +256,16 @@ _read_program.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 
 
-def takes_source(*, without: Collection[str] = (), reads_captures: bool = True) -> Callable[[Command], Command]:
-    """Give a command the shared options; it receives them as one `Request`, its argument `request`.
+def takes_source(*, reads_captures: bool = True) -> Callable[[Command], Command]:
+    """Give a command the shared options that its verb has; it receives them as one `Request`, its argument `request`.
 
     Args:
-        without: Shared options that this command does not accept.
         reads_captures: Whether it can answer from a capture file.
     """
     reader = _read_request if reads_captures else _read_program
-    return with_options(reader, "request", without=without, is_ahead=True)
+
+    def decorate(command: Command) -> Command:
+        without = {name for name, row in _OPTIONS.items() if command.__name__ in row.not_of}
+        return with_options(reader, "request", without=without, is_ahead=True)(command)
+
+    return decorate
