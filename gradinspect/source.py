@@ -165,6 +165,13 @@ def _existing(path: Path) -> Path:
         raise GradInspectError(f"'{path}' cannot be read: {error.strerror}.", "Check its name.") from None
     except ValueError:
         raise GradInspectError(f"'{path}' cannot be read: no file can have this name.", "Check its name.") from None
-    near = difflib.get_close_matches(path.name, names, n=1)
-    hint = f"Did you mean '{folder / near[0]}'?" if near else "Give a script, pkg.mod:expression, or a capture file."
+    near = _similar(path, names)
+    hint = f"Did you mean '{folder / near}'?" if near else "Give a script, pkg.mod:expression, or a capture file."
     raise GradInspectError(f"The file '{path}' does not exist.", hint)
+
+
+def _similar(path: Path, names: Sequence[str]) -> str | None:
+    """Return the file that is called most like a path; what all scripts end with makes none alike."""
+    by_stem = {name.removesuffix(path.suffix): name for name in names}
+    near = difflib.get_close_matches(path.name.removesuffix(path.suffix), by_stem, n=1, cutoff=0.7)
+    return by_stem[near[0]] if near else None

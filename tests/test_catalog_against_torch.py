@@ -6,7 +6,9 @@ from typing import Any, TypeAlias
 import pytest
 import torch
 from dispatch_witness import names_of_places, nodes_below
+from torch.nn import functional
 
+from gradinspect.analyses.explain.hand_written import COMPOSED
 from gradinspect.catalog import load_catalog
 
 ENTRIES = load_catalog().entries
@@ -220,3 +222,51 @@ def test_a_saved_output_is_the_tensor_that_the_op_returned(name: str) -> None:
     assert name in ENTRIES[node.name()].outputs
     assert saved.untyped_storage()._cdata in {result.untyped_storage()._cdata for result in results}
     assert saved.untyped_storage()._cdata != x.untyped_storage()._cdata
+
+
+def made(*shape: int) -> torch.Tensor:
+    """Make a tensor that requires grad."""
+    return leaves(shape)[0]
+
+
+CLASSES = torch.tensor([0, 1])
+COMPOSITIONS: dict[str, Callable[..., torch.Tensor]] = {
+    "batch_norm": lambda: functional.batch_norm(made(2, 3, 4), torch.zeros(3), torch.ones(3), training=True),
+    "chunk": lambda: made(4, 3).chunk(2)[0],
+    "conv1d": lambda: functional.conv1d(*leaves((2, 3, 8), (4, 3, 3))),
+    "conv2d": lambda: functional.conv2d(*leaves((2, 3, 8, 8), (4, 3, 3, 3))),
+    "conv3d": lambda: functional.conv3d(*leaves((1, 2, 4, 4, 4), (2, 2, 2, 2, 2))),
+    "conv_transpose1d": lambda: functional.conv_transpose1d(*leaves((2, 3, 8), (3, 4, 3))),
+    "conv_transpose2d": lambda: functional.conv_transpose2d(*leaves((2, 3, 8, 8), (3, 4, 3, 3))),
+    "cross_entropy_loss": lambda: functional.cross_entropy(made(2, 3), CLASSES),
+    "dropout": lambda: functional.dropout(made(2, 3)),
+    "einsum": lambda: torch.einsum("bij,bjk->bik", *leaves((2, 3, 4), (2, 4, 5))),
+    "embedding_bag": lambda: functional.embedding_bag(torch.tensor([[0, 1]]), made(4, 3)),
+    "flatten": made(2, 3).flatten,
+    "group_norm": lambda: functional.group_norm(made(2, 4, 3), 2),
+    "instance_norm": lambda: functional.instance_norm(made(2, 3, 4)),
+    "layer_norm": lambda: functional.layer_norm(made(2, 3), (3,)),
+    "linear": lambda: functional.linear(*leaves((2, 3), (4, 3), (4,))),
+    "log_softmax": lambda: torch.log_softmax(made(2, 3), 1),
+    "matmul": lambda: torch.matmul(*leaves((2, 3, 4), (2, 4, 5))),
+    "max_pool2d": lambda: functional.max_pool2d(made(1, 2, 4, 4), 2),
+    "narrow": lambda: made(4).narrow(0, 0, 2),
+    "nll_loss": lambda: functional.nll_loss(made(2, 3), CLASSES),
+    "norm": made(3).norm,
+    "outer": lambda: torch.outer(*leaves((2,), (3,))),
+    "pad": lambda: functional.pad(made(2, 3), (1, 1)),
+    "reshape": lambda: made(2, 3).reshape(3, 2),
+    "scaled_dot_product_attention": lambda: functional.scaled_dot_product_attention(*leaves(*[(1, 2, 4, 8)] * 3)),
+    "selu": lambda: functional.selu(made(3)),
+    "softmax": lambda: torch.softmax(made(2, 3), 1),
+    "square": made(3).square,
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_what_a_composed_function_makes(name: str) -> None:
+    """As the engine has it."""
+    found = {node.name() for node in nodes_below([COMPOSITIONS[name]().grad_fn])}
+
+    assert set(COMPOSED[name]) <= found
+    assert all(node in ENTRIES for node in COMPOSED[name])

@@ -30,6 +30,22 @@ def test_a_missing_script_suggests_its_neighbour(tmp_path: Path, monkeypatch: py
         parse_source("trian.py")
 
 
+@pytest.mark.parametrize("name", ["gan.py", "raises.py", "notes.txt"])
+def test_what_all_scripts_end_with_makes_none_alike(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is called otherwise is not suggested."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).touch()
+
+    with pytest.raises(GradInspectError, match="Give a script"):
+        parse_source("trian.py")
+
+
+@pytest.mark.parametrize("text", ["2x3x8x8", "2x128:int64", "mask=2x128:bool", ":float64", "7", "{batch}x3"])
+def test_an_input_is_written_as_it_is_read(text: str) -> None:
+    """So that a command can be pasted."""
+    assert str(parse_input(text)) == text
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

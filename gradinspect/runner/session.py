@@ -330,7 +330,7 @@ class Session(Generic[T]):
                 return
             self._run.has_failed = True
             self._explain(error)
-            print_error(without_our_frames(error))
+            print_error(without_our_frames(error, only_own=True))
             hint = "" if self._request.inputs or not _lacks_argument(error) else " Give its inputs: --input 2x3x32x32."
             raise ScriptFailedError(f"'{what}' failed with {type(error).__name__}.{hint}") from None
         finally:

@@ -521,3 +521,17 @@ def test_an_error_of_python_without_a_limit_is_no_lack_of_memory(
 
     assert main(["trace", capture_file]) == 4
     assert f"{type(error).__name__}: {error}" in capsys.readouterr().err
+
+
+def test_a_callable_that_fails_shows_the_frames_of_the_program(tmp_path: Path) -> None:
+    """Those of torch between them say nothing about a wrong input."""
+    script = tmp_path / "model.py"
+    script.write_text(
+        "from torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.inner = nn.Linear(3, 2)\n    def forward(self, x):\n        return self.inner(x)\n"
+    )
+    done = gradinspect("trace", f"{script}:Net()", "--input", "2x5")
+    frames = [line for line in done.stderr.splitlines() if line.startswith("  File ")]
+
+    assert frames == [f'  File "{script}", line 7, in forward']
+    assert "mat1 and mat2 shapes cannot be multiplied" in done.stderr

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from gradinspect.analyses.explain.double_backward import DoubleBackward, double_backward
-from gradinspect.analyses.explain.hand_written import HAND_WRITTEN, HandWritten
+from gradinspect.analyses.explain.hand_written import COMPOSED, HAND_WRITTEN, HandWritten
 from gradinspect.analyses.memory.saved_rows import saved_rows_of
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.catalog import Catalog, Entry, operator_of
@@ -247,10 +247,13 @@ def _unknown(word: str, plain: str, catalog: Catalog) -> GradInspectError:
     operators: Iterable[str] = {operator_of(entry.signature) for entry in catalog.entries.values()}
     near = difflib.get_close_matches(plain, [*all_names(catalog), *operators], n=NEAR, cutoff=0.6)
     near = near or [name for name in all_names(catalog) if plain.lower() in name.lower()][:NEAR]
-    if catalog.operators.get(plain) == "composite":
+    if plain in COMPOSED or catalog.operators.get(plain) == "composite":
+        names = COMPOSED.get(plain, ())
+        made = f" It makes {' and '.join(names)}." if names else ""
+        hint = f"gradinspect explain {names[0]}." if names else "Run `gradinspect trace` on a program that calls it."
         return GradInspectError(
-            f"'{word}' has no node of its own: it is composed of other operators, which have theirs.",
-            "Run `gradinspect trace` on a program that calls it.",
+            f"'{word}' has no node of its own: it is composed of other operators, which have theirs.{made}",
+            f"Try: {hint}" if names else hint,
         )
     if catalog.operators.get(plain) == "none":
         return GradInspectError(f"'{word}' has no derivative.", f"Closest matches: {', '.join(near)}." if near else "")

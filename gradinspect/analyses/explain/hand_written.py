@@ -1,5 +1,7 @@
 """Facts about the node classes that are not generated."""
 
+from typing import Final
+
 from gradinspect.graph import Record
 
 
@@ -97,3 +99,35 @@ _NODES = (
     ),
 )
 HAND_WRITTEN = {node.name: node for node in _NODES}
+
+COMPOSED: Final = {  # functions of several operators -> the nodes that they make on the CPU, the telling ones first
+    "batch_norm": ("NativeBatchNormBackward0",),
+    "chunk": ("SplitBackward0",),
+    "conv1d": ("ConvolutionBackward0",),
+    "conv2d": ("ConvolutionBackward0",),
+    "conv3d": ("ConvolutionBackward0",),
+    "conv_transpose1d": ("ConvolutionBackward0",),
+    "conv_transpose2d": ("ConvolutionBackward0",),
+    "cross_entropy_loss": ("NllLossBackward0", "LogSoftmaxBackward0"),
+    "dropout": ("MulBackward0",),
+    "einsum": ("BmmBackward0", "PermuteBackward0"),
+    "embedding_bag": ("EmbeddingBagBackward0",),
+    "flatten": ("ViewBackward0",),
+    "group_norm": ("NativeGroupNormBackward0",),
+    "instance_norm": ("NativeBatchNormBackward0",),
+    "layer_norm": ("NativeLayerNormBackward0",),
+    "linear": ("AddmmBackward0", "TBackward0"),
+    "log_softmax": ("LogSoftmaxBackward0",),
+    "matmul": ("BmmBackward0",),
+    "max_pool2d": ("MaxPool2DWithIndicesBackward0",),
+    "narrow": ("SliceBackward0",),
+    "nll_loss": ("NllLossBackward0",),
+    "norm": ("LinalgVectorNormBackward0",),
+    "outer": ("MulBackward0",),
+    "pad": ("ConstantPadNdBackward0",),
+    "reshape": ("ViewBackward0",),
+    "scaled_dot_product_attention": ("ScaledDotProductFlashAttentionForCpuBackward0",),
+    "selu": ("EluBackward0",),
+    "softmax": ("SoftmaxBackward0",),
+    "square": ("PowBackward0",),
+}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from gradinspect.errors import GradInspectError, text_of
+from gradinspect.recording.frames import is_own_file
 from gradinspect.runner.programs.cells import run_cells
 from gradinspect.runner.programs.main_module import make_main_module
 from gradinspect.runner.programs.notebooks import has_cells
@@ -88,8 +89,13 @@ def _exit_code(error: SystemExit) -> int:
     return 1
 
 
-def without_our_frames(error: BaseException) -> BaseException:
-    """Remove our frames from an error's traceback, and from those of its causes and contexts."""
+def without_our_frames(error: BaseException, *, only_own: bool = False) -> BaseException:
+    """Remove our frames from an error's traceback, and from those of its causes and contexts.
+
+    Args:
+        error: The error.
+        only_own: Keep only frames of the program's own files, if there are any.
+    """
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
     while todo:
@@ -97,12 +103,12 @@ def without_our_frames(error: BaseException) -> BaseException:
         if item is None or id(item) in seen:
             continue
         seen.add(id(item))
-        item.__traceback__ = _strip(item.__traceback__)
+        item.__traceback__ = _strip(item.__traceback__, only_own=only_own)
         todo += [item.__cause__, item.__context__]
     return error
 
 
-def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
+def _strip(traceback: types.TracebackType | None, *, only_own: bool) -> types.TracebackType | None:
     kept: list[types.TracebackType] = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -111,6 +117,8 @@ def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
         if not code.co_filename.startswith((_OURS, "<frozen importlib")):
             kept.append(traceback)
         traceback = traceback.tb_next
+    own = [part for part in kept if only_own and is_own_file(part.tb_frame.f_code.co_filename)]
+    kept = own or kept
     stripped = None
     for part in reversed(kept):
         stripped = types.TracebackType(stripped, part.tb_frame, part.tb_lasti, part.tb_lineno)
