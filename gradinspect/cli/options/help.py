@@ -52,7 +52,8 @@ class VerbCommand(TyperCommand):
         width = max(len(label) for _, label in rows)
         num_rare = 0
         for param, label in rows:
-            group = "" if param.param_type_name == "argument" else param.rich_help_panel or SHOW
+            panel = getattr(param, "rich_help_panel", None)  # in older releases of typer, the option --help has none
+            group = "" if param.param_type_name == "argument" else panel or SHOW
             if param.hidden and not self.lists_all:
                 num_rare += 1
             elif "--help" not in param.opts:

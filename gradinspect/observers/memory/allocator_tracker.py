@@ -232,7 +232,7 @@ def _take_first_warning() -> None:
 
     Source: c10/core/CPUAllocator.cpp, torch 2.13.
     """
-    held = [ops.empty(_MIN_BYTES, dtype=torch.uint8)]
+    held = [ops.empty(_MIN_BYTES, dtype=torch.uint8, device="cpu")]  # whatever the default device is
     profiler = profile(use_kineto=True, profile_memory=True)
     start_profiler(profiler)
     try:

@@ -1,9 +1,11 @@
 """The memory of a step in the caller's process: what was there before counts, and what the step allocates."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
+from runs import python
 from torch import nn
 
 import gradinspect as gi
@@ -54,3 +56,26 @@ def test_a_step_without_a_backward() -> None:
     """One sentence."""
     with pytest.raises(gi.GradInspectError, match="calls no backward"):
         gi.fit(lambda: None)
+
+
+ELSEWHERE = """
+import torch
+import gradinspect as gi
+with torch.device("cpu"):
+    net, x = torch.nn.Linear(64, 64), torch.ones(8, 64)
+torch.set_default_device("meta")
+def step():
+    net.zero_grad()
+    net(x).sum().backward()
+gi.fit(step)
+del net, x, step
+"""
+
+
+def test_torch_warns_of_nothing_where_another_device_is_the_default(tmp_path: Path) -> None:
+    """Torch's warning of memory from before the profiler is about the CPU."""
+    program = tmp_path / "program.py"
+    program.write_text(ELSEWHERE)
+    done = python(program)
+
+    assert (done.returncode, done.stderr) == (0, "")
