@@ -26,11 +26,11 @@ def main(schema_file: str) -> int:
     kind = jsonschema.validators.validator_for(schema)
     validator = kind(schema, format_checker=kind.FORMAT_CHECKER)
     num_files = num_wrong = 0
-    rules = {code: rule for code, rule in registry().rules.items() if not rule.doc.command.startswith("torchrun")}
+    rules = {code: rule for code, rule in registry().rules.items() if not rule.command.startswith("torchrun")}
     for code, rule in rules.items():
-        ignored = "".join(f"{line}  # gradinspect: ignore[{code}]\n" for line in rule.doc.sample.splitlines())
-        for text in (rule.doc.sample, ignored):
-            errors = list(validator.iter_errors(json.loads(_sarif(text, rule.doc.command.split()[2:]))))
+        ignored = "".join(f"{line}  # gradinspect: ignore[{code}]\n" for line in rule.sample.splitlines())
+        for text in (rule.sample, ignored):
+            errors = list(validator.iter_errors(json.loads(_sarif(text, rule.command.split()[2:]))))
             num_files, num_wrong = num_files + 1, num_wrong + bool(errors)
             for error in errors:
                 print(f"{code}: {error.json_path}: {error.message}")

@@ -18,7 +18,7 @@ the rules in gradinspect/checks/rules.
 
 def codes_page() -> str:
     """Return what docs/codes.md should say."""
-    return HEAD + render_rules_markdown(rule.doc for rule in registry().rules.values())
+    return HEAD + render_rules_markdown(registry().rules.values())
 
 
 if __name__ == "__main__":

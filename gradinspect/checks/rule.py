@@ -1,4 +1,4 @@
-"""What a rule of `check` declares beside the functions that judge: its code, its documentation, what it steers."""
+"""What a rule of `check` is: its code and documentation, what it steers, and the functions that judge."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -9,16 +9,20 @@ from gradinspect.graph import Record
 FactT = TypeVar("FactT")
 
 
-class RuleDoc(Record, frozen=True, kw_only=True):
-    """What `gradinspect explain` and docs/codes.md say of a rule."""
+class Rule(Record, frozen=True, kw_only=True):
+    """A mistake that `check` knows. Only a rule makes findings, so each finding has a declared code."""
 
     code: str  # "GI101"
     title: str  # also of its findings
-    summary: str  # one sentence
+    summary: str  # one sentence; this and what follows is what `gradinspect explain` and docs/codes.md show
     explanation: str
     change: str  # a program with the mistake, as a change to one without it: lines begin with "  ", "- " or "+ "
     remedy: str
     command: str = "gradinspect check"  # that finds it
+    stops_run: bool = False  # the engine would wait forever, so the program ends before it runs
+    explains_gradients: bool = False  # gradients that look wrong afterwards are a consequence of it
+    is_nonfinite: bool = False  # its first line makes NaN or Inf, which later calls meet again
+    must_repeat: int = 0  # reported only if each observed backward on that line shows it, and at least so many do
 
     @property
     def sample(self) -> str:
@@ -30,21 +34,6 @@ class RuleDoc(Record, frozen=True, kw_only=True):
         """The same program without it."""
         return _without("-", self.change)
 
-
-class Rule(Record, frozen=True, kw_only=True):
-    """A mistake that `check` knows. Only a rule makes findings, so each finding has a declared code."""
-
-    doc: RuleDoc
-    stops_run: bool = False  # the engine would wait forever, so the program ends before it runs
-    explains_gradients: bool = False  # gradients that look wrong afterwards are a consequence of it
-    is_nonfinite: bool = False  # its first line makes NaN or Inf, which later calls meet again
-    must_repeat: int = 0  # reported only if each observed backward on that line shows it, and at least so many do
-
-    @property
-    def code(self) -> str:
-        """The code of its findings."""
-        return self.doc.code
-
     def finding(self, *, text: str, places: Sequence[Place], remedy: str, subjects: Sequence[str] = ()) -> Finding:
         """Make a finding of this rule.
 
@@ -55,12 +44,7 @@ class Rule(Record, frozen=True, kw_only=True):
             subjects: Every tensor or parameter it is about.
         """
         return Finding(
-            code=self.doc.code,
-            title=self.doc.title,
-            text=text,
-            places=tuple(places),
-            remedy=remedy,
-            subjects=tuple(subjects),
+            code=self.code, title=self.title, text=text, places=tuple(places), remedy=remedy, subjects=tuple(subjects)
         )
 
 

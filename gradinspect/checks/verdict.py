@@ -31,7 +31,7 @@ def can_find(found: Findings, selection: Selection) -> Callable[[str], bool]:
         rule = registry().rules.get(code)
         if rule is None or not found.is_complete or not selection.has(code):
             return False
-        words = rule.doc.command.split()
+        words = rule.command.split()
         return ("--gradcheck" not in words or selection.gradcheck) and ("torchrun" not in words or found.num_ranks > 1)
 
     return can

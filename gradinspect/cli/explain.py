@@ -18,7 +18,7 @@ from gradinspect.analyses.explain.explanation import (
 )
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.checks.registry import codes, rule_of
-from gradinspect.checks.rule import RuleDoc
+from gradinspect.checks.rule import Rule
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
@@ -74,13 +74,13 @@ def _list(catalog: Catalog, pattern: str | None) -> Iterator[Text]:
     return page.names([(name, entries[name].signature if name in entries else "written by hand") for name in chosen])
 
 
-def _explained(name: str) -> Iterator[Explanation | CustomFunction | RuleDoc]:
+def _explained(name: str) -> Iterator[Explanation | CustomFunction | Rule]:
     """Find what a name means: a finding, a node of a capture, a class of a script, a class or an operator of torch.
 
     Only the last two need torch, whose formulas are read for them.
     """
     if name.upper() in codes():
-        yield rule_of(name.upper()).doc
+        yield rule_of(name.upper())
         return
     file, separator, number = name.rpartition("#")
     if separator:
@@ -104,12 +104,12 @@ def _explained_node(path: Path, number: str) -> Iterator[Explanation]:
     yield explain_node(graph, wanted, load_catalog())
 
 
-def _page(found: Sequence[Explanation | CustomFunction | RuleDoc]) -> Iterator[Text]:
+def _page(found: Sequence[Explanation | CustomFunction | Rule]) -> Iterator[Text]:
     page = terminal_page(ExplanationPage)
     for index, part in enumerate(found):
         if index:
             yield Text()
-        if isinstance(part, RuleDoc):
+        if isinstance(part, Rule):
             yield from FindingsPage(width=page.width, unicode=page.unicode).rule(part)
         else:
             yield from page.explanation(part) if isinstance(part, Explanation) else page.custom(part)

@@ -14,7 +14,7 @@ import pytest
 
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import codes, collect, declared, registry, rule_of
-from gradinspect.checks.rule import RuleDoc
+from gradinspect.checks.rule import Rule
 
 PACKAGE = Path(__file__).parent.parent.parent / "gradinspect"
 RULE = '''
@@ -24,17 +24,15 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 ODD = Rule(
-    doc=RuleDoc(
-        code="GI999",
-        title="loss is called odd",
-        summary="The variable of the loss is called odd.",
-        explanation="Names matter.",
-        change="- odd = x.sum()\\n+ loss = x.sum()\\n- odd.backward()\\n+ loss.backward()\\n",
-        remedy="Rename it.",
-    )
+    code="GI999",
+    title="loss is called odd",
+    summary="The variable of the loss is called odd.",
+    explanation="Names matter.",
+    change="- odd = x.sum()\\n+ loss = x.sum()\\n- odd.backward()\\n+ loss.backward()\\n",
+    remedy="Rename it.",
 )
 
 
@@ -171,7 +169,7 @@ def test_each_rule_makes_findings_of_its_own() -> None:
     for code, rule in registry().rules.items():
         finding = rule.finding(text="why", places=(), remedy="what to do")
 
-        assert (finding.code, finding.title) == (code, rule.doc.title)
+        assert (finding.code, finding.title) == (code, rule.title)
         assert rule_of(code) is rule
 
 
@@ -185,7 +183,7 @@ def test_only_a_declared_rule_makes_a_finding() -> None:
     """No other code constructs one, and no code of a rule steers anything outside its declaration."""
     for path in PACKAGE.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        keywords = {id(keyword.value) for call in calls_of(tree, "RuleDoc") for keyword in call.keywords}
+        keywords = {id(keyword.value) for call in calls_of(tree, "Rule") for keyword in call.keywords}
         literals = [
             node.value
             for node in ast.walk(tree)
@@ -200,7 +198,7 @@ def test_only_a_declared_rule_makes_a_finding() -> None:
 def test_a_sample_is_a_change_to_its_repaired_form() -> None:
     """One text has the lines that stay, that go and that come."""
     change = "  x = 1\n- odd = x.sum()\n+ loss = x.sum()\n\n- odd.backward()\n+ loss.backward()\n"
-    doc = RuleDoc(code="GI999", title="", summary="", explanation="", change=change, remedy="")
+    doc = Rule(code="GI999", title="", summary="", explanation="", change=change, remedy="")
 
     assert (doc.sample, doc.fixed) == (
         "x = 1\nodd = x.sum()\n\nodd.backward()\n",

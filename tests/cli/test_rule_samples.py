@@ -9,9 +9,9 @@ from runs import gradinspect
 from turns import one_in
 
 from gradinspect.checks.registry import registry
-from gradinspect.checks.rule import RuleDoc
+from gradinspect.checks.rule import Rule
 
-DOCS = {code: rule.doc for code, rule in registry().rules.items()}
+RULES = registry().rules
 
 
 def codes_in(output: str) -> list[str]:
@@ -20,21 +20,21 @@ def codes_in(output: str) -> list[str]:
     return sorted({finding["code"] for finding in document["findings"]})
 
 
-def codes_found(doc: RuleDoc, program: Path) -> list[str]:
+def codes_found(rule: Rule, program: Path) -> list[str]:
     """Run a program under the rule's command."""
-    if doc.command.startswith("torchrun"):
+    if rule.command.startswith("torchrun"):
         ((leader, _),) = on_ranks([RankRun(("check", str(program), "--format", "json"))])
         return codes_in(leader.output)
-    _, verb, *options = doc.command.split()
+    _, verb, *options = rule.command.split()
     return codes_in(gradinspect(verb, program, *options, "--format", "json").stdout)
 
 
-@pytest.mark.parametrize("doc", one_in(3, list(DOCS.values())), ids=DOCS)
-def test_a_sample_has_the_mistake_and_its_repaired_form_has_none(doc: RuleDoc, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rule", one_in(3, list(RULES.values())), ids=RULES)
+def test_a_sample_has_the_mistake_and_its_repaired_form_has_none(rule: Rule, tmp_path: Path) -> None:
     """Each is a whole program."""
     sample, fixed = tmp_path / "sample.py", tmp_path / "fixed.py"
-    sample.write_text(doc.sample)
-    fixed.write_text(doc.fixed)
+    sample.write_text(rule.sample)
+    fixed.write_text(rule.fixed)
 
-    assert codes_found(doc, sample) == [doc.code]
-    assert codes_found(doc, fixed) == []
+    assert codes_found(rule, sample) == [rule.code]
+    assert codes_found(rule, fixed) == []

@@ -4,20 +4,19 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.values import CheckedFunction
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 WRONG_BACKWARD = Rule(
-    doc=RuleDoc(
-        code="GI201",
-        title="incorrect backward of a custom Function",
-        summary="The backward of a custom autograd.Function is not the derivative of its forward.",
-        explanation="With --gradcheck, each custom autograd.Function in the observed graphs is run again after the "
-        "program has ended: in double precision, on copies of the arguments of its first call, reduced to a small size "
-        "where it supports that. Its backward is compared with the numerical derivative (finite differences) of its "
-        "forward, as in torch.autograd.gradcheck. An intentional gradient, of a step function (a straight-through "
-        "estimator) or of the identity (gradient reversal), is not reported. A Function that is random or supports "
-        "only one dtype is listed as not checked.",
-        change="""\
+    code="GI201",
+    title="incorrect backward of a custom Function",
+    summary="The backward of a custom autograd.Function is not the derivative of its forward.",
+    explanation="With --gradcheck, each custom autograd.Function in the observed graphs is run again after the "
+    "program has ended: in double precision, on copies of the arguments of its first call, reduced to a small size "
+    "where it supports that. Its backward is compared with the numerical derivative (finite differences) of its "
+    "forward, as in torch.autograd.gradcheck. An intentional gradient, of a step function (a straight-through "
+    "estimator) or of the identity (gradient reversal), is not reported. A Function that is random or supports "
+    "only one dtype is listed as not checked.",
+    change="""\
   import torch
 
 
@@ -36,21 +35,19 @@ WRONG_BACKWARD = Rule(
 
   Cube.apply(torch.randn(3, requires_grad=True)).sum().backward()
 """,
-        remedy="Correct the formula for the argument that is named.",
-        command="gradinspect check --gradcheck",
-    )
+    remedy="Correct the formula for the argument that is named.",
+    command="gradinspect check --gradcheck",
 )
 WRONG_DOUBLE_BACKWARD = Rule(
-    doc=RuleDoc(
-        code="GI202",
-        title="incorrect double backward of a custom Function",
-        summary="Differentiating the backward of a custom autograd.Function gives wrong second-order gradients.",
-        explanation="A backward written with torch operators can itself be differentiated, as gradient penalties and "
-        "second-order methods do. For that, what it uses must have a history: inputs and outputs from "
-        "ctx.saved_tensors have one; tensors stored as attributes of ctx, detached tensors, and results of NumPy or "
-        "no_grad() do not, and their contribution is silently missing. --gradcheck finds this with "
-        "torch.autograd.gradgradcheck.",
-        change="""\
+    code="GI202",
+    title="incorrect double backward of a custom Function",
+    summary="Differentiating the backward of a custom autograd.Function gives wrong second-order gradients.",
+    explanation="A backward written with torch operators can itself be differentiated, as gradient penalties and "
+    "second-order methods do. For that, what it uses must have a history: inputs and outputs from "
+    "ctx.saved_tensors have one; tensors stored as attributes of ctx, detached tensors, and results of NumPy or "
+    "no_grad() do not, and their contribution is silently missing. --gradcheck finds this with "
+    "torch.autograd.gradgradcheck.",
+    change="""\
   import torch
 
 
@@ -74,9 +71,8 @@ WRONG_DOUBLE_BACKWARD = Rule(
   (g,) = torch.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
   (g * x).sum().backward()
 """,
-        remedy="Return the result and save it with save_for_backward(), or decorate backward with once_differentiable.",
-        command="gradinspect check --gradcheck",
-    )
+    remedy="Return the result and save it with save_for_backward(), or decorate backward with once_differentiable.",
+    command="gradinspect check --gradcheck",
 )
 
 

@@ -4,21 +4,20 @@ from collections.abc import Iterator, Sequence
 
 from gradinspect.checks.facts.ranks import RanksOfCall, RankSummary, ranks_in_words
 from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.graph import Frame
 
 UNUSED = Rule(
-    doc=RuleDoc(
-        code="GI901",
-        title="DistributedDataParallel would wait for unused parameters",
-        summary="Backward does not reach some parameters on some ranks, so the other ranks would hang.",
-        explanation="DistributedDataParallel averages each gradient over all ranks as soon as it is ready, so every "
-        "rank waits for every parameter. If one rank skips a layer, the others hang, or the next forward fails with "
-        "'Expected to have finished reduction in the prior iteration' and a list of indices. Under torchrun, the ranks "
-        "exchange before each backward which parameters it will not reach. gradinspect names them and the line that "
-        "only some ranks ran, then stops all ranks. Not reported with find_unused_parameters=True or "
-        "static_graph=True.",
-        change="""\
+    code="GI901",
+    title="DistributedDataParallel would wait for unused parameters",
+    summary="Backward does not reach some parameters on some ranks, so the other ranks would hang.",
+    explanation="DistributedDataParallel averages each gradient over all ranks as soon as it is ready, so every "
+    "rank waits for every parameter. If one rank skips a layer, the others hang, or the next forward fails with "
+    "'Expected to have finished reduction in the prior iteration' and a list of indices. Under torchrun, the ranks "
+    "exchange before each backward which parameters it will not reach. gradinspect names them and the line that "
+    "only some ranks ran, then stops all ranks. Not reported with find_unused_parameters=True or "
+    "static_graph=True.",
+    change="""\
   import torch
   import torch.distributed as dist
   from torch import nn
@@ -45,20 +44,18 @@ UNUSED = Rule(
       model(torch.randn(8, 4)).mean().backward()
   dist.destroy_process_group()
 """,
-        remedy="Run the same layers on every rank, or pass find_unused_parameters=True to DistributedDataParallel.",
-        command="torchrun --nproc-per-node 2 -m gradinspect check",
-    ),
+    remedy="Run the same layers on every rank, or pass find_unused_parameters=True to DistributedDataParallel.",
+    command="torchrun --nproc-per-node 2 -m gradinspect check",
     stops_run=True,
 )
 DIFFERENT = Rule(
-    doc=RuleDoc(
-        code="GI902",
-        title="ranks build different graphs",
-        summary="Gradients are averaged over ranks that compute different functions.",
-        explanation="Averaging gradients over ranks makes sense only if all ranks compute the same function. Under "
-        "torchrun, the ranks compare which lines made which nodes. The number of loop iterations does not matter, so "
-        "sequences may differ in length. With find_unused_parameters=True ranks may differ, and nothing is reported.",
-        change="""\
+    code="GI902",
+    title="ranks build different graphs",
+    summary="Gradients are averaged over ranks that compute different functions.",
+    explanation="Averaging gradients over ranks makes sense only if all ranks compute the same function. Under "
+    "torchrun, the ranks compare which lines made which nodes. The number of loop iterations does not matter, so "
+    "sequences may differ in length. With find_unused_parameters=True ranks may differ, and nothing is reported.",
+    change="""\
   import torch
   import torch.distributed as dist
   from torch import nn
@@ -74,9 +71,8 @@ DIFFERENT = Rule(
       loss.backward()
   dist.destroy_process_group()
 """,
-        remedy="Base the decision on something that all ranks share, such as a value that rank 0 broadcasts.",
-        command="torchrun --nproc-per-node 2 -m gradinspect check",
-    )
+    remedy="Base the decision on something that all ranks share, such as a value that rank 0 broadcasts.",
+    command="torchrun --nproc-per-node 2 -m gradinspect check",
 )
 
 

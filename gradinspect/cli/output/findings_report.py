@@ -88,8 +88,8 @@ class FindingsReport:
             return render_figures(found, FINDINGS)
         if kind == "github":
             return render_findings_github(found, path_of)
-        docs = [rule.doc for rule in registry().rules.values()]
-        return render_findings_sarif(found, docs, path_of, version=self._version, program=self._program)
+        rules = list(registry().rules.values())
+        return render_findings_sarif(found, rules, path_of, version=self._version, program=self._program)
 
 
 def _format_of(path: Path, *, force: bool) -> Format:

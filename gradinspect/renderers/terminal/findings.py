@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from gradinspect.checks.findings import Finding, Findings, Place
-from gradinspect.checks.rule import RuleDoc
+from gradinspect.checks.rule import Rule
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import wrap
 from gradinspect.units import format_calls, format_count
@@ -36,18 +36,18 @@ class FindingsPage(Page):
         calls = format_calls(found.num_calls, found.num_grads)
         yield Text(f"{count} in {calls} of {self.visible(found.source)}", style)
 
-    def rule(self, doc: RuleDoc) -> Iterator[Text]:
+    def rule(self, rule: Rule) -> Iterator[Text]:
         """Yield what a code means, a program with the mistake as a change to one without it, and what to do."""
-        yield from self._headline(doc.code, doc.title)
-        for part in (doc.summary, doc.explanation):
+        yield from self._headline(rule.code, rule.title)
+        for part in (rule.summary, rule.explanation):
             yield Text()
             yield from (Text(line) for line in self._parts(part, 0))
         yield Text()
-        yield Text(f"{GAP}{GAP}$ {doc.command} sample.py", "dim")
-        for line in doc.change.splitlines():
+        yield Text(f"{GAP}{GAP}$ {rule.command} sample.py", "dim")
+        for line in rule.change.splitlines():
             yield Text(f"{GAP}{line}".rstrip(), {"-": "red", "+": "green"}.get(line[:1], "default"))
         yield Text()
-        yield from (Text(line, "green") for line in self._parts(doc.remedy, 0))
+        yield from (Text(line, "green") for line in self._parts(rule.remedy, 0))
 
     def _headline(self, code: str, title: str) -> Iterator[Text]:
         for index, line in enumerate(self._parts(f"{code}  {title}", len(code) + 2)):

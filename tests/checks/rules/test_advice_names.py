@@ -17,7 +17,7 @@ _METHOD = re.compile(r"(?:\bx|\)|logits|\bz|\bh)\.(\w+)\(")
 
 def advice() -> Iterator[str]:
     """Yield all texts that do not depend on the program."""
-    yield from (rule.doc.remedy for rule in registry().rules.values())
+    yield from (rule.remedy for rule in registry().rules.values())
     for words in (*DETACH_REMEDIES.values(), SAMPLED, READ_FROM_GRAD):
         yield words.remedy
     yield from (cause.remedy for cause in (*DERIVATIVES, *NANS, *INFINITIES, *CAUSES))

@@ -96,10 +96,10 @@ def test_an_annotation_is_one_line_whatever_it_says() -> None:
 @pytest.mark.parametrize("code", codes())
 def test_every_rule_fits_a_terminal(code: str) -> None:
     """Its headline, text, sample and remedy, at 80 columns; the sample is shown as a change to its repaired form."""
-    doc = rule_of(code).doc
-    lines = [line.plain for line in FindingsPage(width=80).rule(doc)]
+    rule = rule_of(code)
+    lines = [line.plain for line in FindingsPage(width=80).rule(rule)]
 
     assert all(len(line) <= 80 for line in lines)
     assert lines[0].startswith(f"{code}  ")
-    assert f"    $ {doc.command} sample.py" in lines
+    assert f"    $ {rule.command} sample.py" in lines
     assert any(line.startswith(("  - ", "  + ")) for line in lines)

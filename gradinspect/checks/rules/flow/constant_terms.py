@@ -4,19 +4,18 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.values import ConstantTerm
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.flow.detach_causes import DETACH_REMEDIES
 
 CONSTANT = Rule(
-    doc=RuleDoc(
-        code="GI306",
-        title="a term of the loss carries no gradient",
-        summary="Something that was detached is added to the loss, so it changes the number and no gradient.",
-        explanation="A sum has a gradient if one of its terms has, so a term that lost its graph is not an error. "
-        "Typical cases are a penalty on weights that reads p.data, torch.tensor() of a list of losses, and a count of "
-        "wrong predictions. The loss includes the term, and training ignores it. Terms of activations that went "
-        "through no_grad(), or through detach() and no weight, are not reported: they may be there to be logged.",
-        change="""\
+    code="GI306",
+    title="a term of the loss carries no gradient",
+    summary="Something that was detached is added to the loss, so it changes the number and no gradient.",
+    explanation="A sum has a gradient if one of its terms has, so a term that lost its graph is not an error. "
+    "Typical cases are a penalty on weights that reads p.data, torch.tensor() of a list of losses, and a count of "
+    "wrong predictions. The loss includes the term, and training ignores it. Terms of activations that went "
+    "through no_grad(), or through detach() and no weight, are not reported: they may be there to be logged.",
+    change="""\
   import torch
   from torch import nn
 
@@ -27,8 +26,7 @@ CONSTANT = Rule(
   loss = nn.functional.cross_entropy(model(x), y) + 0.01 * penalty
   loss.backward()
 """,
-        remedy="Compute the term from the tensors themselves.",
-    )
+    remedy="Compute the term from the tensors themselves.",
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from gradinspect.checks.facts.values import MissingGradient, SameCause
 from gradinspect.checks.findings import Finding, line_of, listed
 from gradinspect.checks.rewriting import compared
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.flow.detach_causes import COMPARISONS, DETACH_REMEDIES, INSTEAD, SAMPLED, DetachRemedy
 from gradinspect.checks.rules.flow.missing_gradients import and_failure, places_of
 from gradinspect.checks.rules.flow.remade_tensors import collects, remade_tensor
@@ -13,18 +13,17 @@ from gradinspect.checks.rules.graphs.carried_state import call_in
 
 MAX_STEPS = 6  # of a path that are named
 DETACHED = Rule(
-    doc=RuleDoc(
-        code="GI301",
-        title="parameters are detached from the loss",
-        summary="A parameter's value reaches the loss without its graph, so no gradient reaches the parameter.",
-        explanation="Some call on the way returned the value without its graph: detach(), .data, torch.tensor() of a "
-        "tensor, argmax and other integers, no_grad, item() and NumPy, writing to .data, wrapping in Variable or "
-        "nn.Parameter, a reentrant checkpoint without an input that requires grad. torch says nothing: the optimizer "
-        "finds .grad is None and skips the parameter. gradinspect records every call, follows the value forward from "
-        "the parameter, and names the call whose result no longer requires grad. Intentional detaching is not "
-        "reported: parameters that another observed backward reaches, and those that no optimizer step finds without a "
-        "gradient.",
-        change="""\
+    code="GI301",
+    title="parameters are detached from the loss",
+    summary="A parameter's value reaches the loss without its graph, so no gradient reaches the parameter.",
+    explanation="Some call on the way returned the value without its graph: detach(), .data, torch.tensor() of a "
+    "tensor, argmax and other integers, no_grad, item() and NumPy, writing to .data, wrapping in Variable or "
+    "nn.Parameter, a reentrant checkpoint without an input that requires grad. torch says nothing: the optimizer "
+    "finds .grad is None and skips the parameter. gradinspect records every call, follows the value forward from "
+    "the parameter, and names the call whose result no longer requires grad. Intentional detaching is not "
+    "reported: parameters that another observed backward reaches, and those that no optimizer step finds without a "
+    "gradient.",
+    change="""\
   import torch
   from torch import nn
 
@@ -40,8 +39,7 @@ DETACHED = Rule(
 -     optimizer.step()  # leaves the encoder unchanged
 +     optimizer.step()
 """,
-        remedy="Remove the call that detaches. To freeze the parameters, do not pass them to the optimizer.",
-    )
+    remedy="Remove the call that detaches. To freeze the parameters, do not pass them to the optimizer.",
 )
 
 

@@ -5,19 +5,18 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import DroppedResult
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.syntax import parse
 
 DROPPED = Rule(
-    doc=RuleDoc(
-        code="GI307",
-        title="the result of a call is dropped",
-        summary="A function that returns a new tensor is called as a statement, so it has no effect.",
-        explanation="`x.detach()` returns a tensor without a graph, and x keeps its own. So do `x.clamp(min=0)`, "
-        "`x.masked_fill(mask, 0)`, `F.relu(x)` and `x.unsqueeze(1)`: only functions whose name ends with an underscore "
-        "change the tensor itself. If the result is not assigned, gradients flow as if the call was not there. "
-        "Reported if backward then reaches the tensor that the function was given, in files of the program itself.",
-        change="""\
+    code="GI307",
+    title="the result of a call is dropped",
+    summary="A function that returns a new tensor is called as a statement, so it has no effect.",
+    explanation="`x.detach()` returns a tensor without a graph, and x keeps its own. So do `x.clamp(min=0)`, "
+    "`x.masked_fill(mask, 0)`, `F.relu(x)` and `x.unsqueeze(1)`: only functions whose name ends with an underscore "
+    "change the tensor itself. If the result is not assigned, gradients flow as if the call was not there. "
+    "Reported if backward then reaches the tensor that the function was given, in files of the program itself.",
+    change="""\
   import torch
   from torch import nn
 
@@ -29,8 +28,7 @@ DROPPED = Rule(
   loss = (model(x) - target).square().mean()
   loss.backward()
 """,
-        remedy="Assign the result: x = x.detach().",
-    )
+    remedy="Assign the result: x = x.detach().",
 )
 
 

@@ -4,23 +4,22 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.values import GradientTerm, NoticedAt, SameCause
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.flow.detach_causes import DETACH_REMEDIES, READ_FROM_GRAD
 from gradinspect.checks.rules.flow.detached_parameters import detached_words
 from gradinspect.checks.rules.flow.missing_gradients import and_failure, failure, places_of
 
 NO_GRAPH = Rule(
-    doc=RuleDoc(
-        code="GI402",
-        title="gradient used in a loss has no graph",
-        summary="A loss contains a gradient computed without create_graph=True, which backward treats as a constant.",
-        explanation="autograd.grad and backward return gradients without a graph unless create_graph=True. Such a "
-        "gradient is a constant in a loss: a gradient penalty changes the printed number and nothing else, and "
-        "backward fails on a loss made of gradients alone. gradinspect follows each gradient and reports it where it "
-        "is added to a loss. Intentional uses are not reported: first-order MAML, which subtracts the gradient from "
-        "the very tensor it belongs to, and gradients that move an input, scale another loss, are logged, or detached, "
-        "or that belong to a formula with nothing to learn in it, such as the forces of a reference potential.",
-        change="""\
+    code="GI402",
+    title="gradient used in a loss has no graph",
+    summary="A loss contains a gradient computed without create_graph=True, which backward treats as a constant.",
+    explanation="autograd.grad and backward return gradients without a graph unless create_graph=True. Such a "
+    "gradient is a constant in a loss: a gradient penalty changes the printed number and nothing else, and "
+    "backward fails on a loss made of gradients alone. gradinspect follows each gradient and reports it where it "
+    "is added to a loss. Intentional uses are not reported: first-order MAML, which subtracts the gradient from "
+    "the very tensor it belongs to, and gradients that move an input, scale another loss, are logged, or detached, "
+    "or that belong to a formula with nothing to learn in it, such as the forces of a reference potential.",
+    change="""\
   import torch
   from torch import nn
 
@@ -32,8 +31,7 @@ NO_GRAPH = Rule(
   loss = critic(x).mean() + 10 * penalty
   loss.backward()
 """,
-        remedy="Pass create_graph=True to the autograd.grad or backward that computes the gradient.",
-    )
+    remedy="Pass create_graph=True to the autograd.grad or backward that computes the gradient.",
 )
 
 

@@ -4,23 +4,22 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.values import LossWithoutGraph, NoticedAt, SameCause
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.flow.detached_parameters import detached_words
 from gradinspect.checks.rules.flow.gradient_terms import NO_GRAPH
 from gradinspect.checks.rules.flow.missing_gradients import failure, places_of
 from gradinspect.graph import Frame
 
 NO_GRAD_LOSS = Rule(
-    doc=RuleDoc(
-        code="GI302",
-        title="loss does not require grad",
-        summary="The loss has no graph, so backward raises an error.",
-        explanation="'element 0 of tensors does not require grad and does not have a grad_fn': no path leads from the "
-        "loss to a tensor that requires grad. Either a call detached every path, as an accuracy computed with argmax "
-        "does, or a no_grad is left over from evaluation, or all parameters are frozen, or no tensor was created with "
-        "requires_grad=True. gradinspect says which, and on which line. loss.requires_grad_() silences the error and "
-        "trains nothing.",
-        change="""\
+    code="GI302",
+    title="loss does not require grad",
+    summary="The loss has no graph, so backward raises an error.",
+    explanation="'element 0 of tensors does not require grad and does not have a grad_fn': no path leads from the "
+    "loss to a tensor that requires grad. Either a call detached every path, as an accuracy computed with argmax "
+    "does, or a no_grad is left over from evaluation, or all parameters are frozen, or no tensor was created with "
+    "requires_grad=True. gradinspect says which, and on which line. loss.requires_grad_() silences the error and "
+    "trains nothing.",
+    change="""\
   import torch
   from torch import nn
 
@@ -31,8 +30,7 @@ NO_GRAD_LOSS = Rule(
 + loss = nn.functional.cross_entropy(model(x), y)
   loss.backward()
 """,
-        remedy="Use a differentiable loss, such as F.cross_entropy(model(x), y), and enable gradients in training.",
-    )
+    remedy="Use a differentiable loss, such as F.cross_entropy(model(x), y), and enable gradients in training.",
 )
 
 

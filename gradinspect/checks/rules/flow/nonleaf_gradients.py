@@ -4,19 +4,18 @@ from collections.abc import Iterator, Sequence
 
 from gradinspect.checks.facts.values import NonLeafGradient
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.graph import Frame
 
 NON_LEAF = Rule(
-    doc=RuleDoc(
-        code="GI305",
-        title=".grad of a non-leaf tensor is None",
-        summary="The program reads .grad of a tensor that an operator made, which backward never fills.",
-        explanation="Backward fills .grad of leaves only: tensors that no operator made. w = torch.randn(3, "
-        "requires_grad=True) * 0.1 is the result of a multiplication; the leaf is the tensor before it, which is no "
-        "longer reachable. The same applies to nn.Parameter(w).to(device), x.unsqueeze(0) and x.view(-1). gradinspect "
-        "names the operator that made the tensor and the line that reads its .grad.",
-        change="""\
+    code="GI305",
+    title=".grad of a non-leaf tensor is None",
+    summary="The program reads .grad of a tensor that an operator made, which backward never fills.",
+    explanation="Backward fills .grad of leaves only: tensors that no operator made. w = torch.randn(3, "
+    "requires_grad=True) * 0.1 is the result of a multiplication; the leaf is the tensor before it, which is no "
+    "longer reachable. The same applies to nn.Parameter(w).to(device), x.unsqueeze(0) and x.view(-1). gradinspect "
+    "names the operator that made the tensor and the line that reads its .grad.",
+    change="""\
   import torch
 
 - w = torch.randn(3, requires_grad=True) * 0.1  # not a leaf
@@ -25,8 +24,7 @@ NON_LEAF = Rule(
       (w * torch.randn(3)).sum().backward(retain_graph=True)
       print(w.grad)
 """,
-        remedy="Write (torch.randn(3) * 0.1).requires_grad_(). For an intermediate tensor, call w.retain_grad().",
-    )
+    remedy="Write (torch.randn(3) * 0.1).requires_grad_(). For an intermediate tensor, call w.retain_grad().",
 )
 
 

@@ -4,21 +4,20 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.values import MissingGradient, SameCause
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.flow.missing_gradients import and_failure, places_of
 from gradinspect.units import format_count
 
 MAX_LINES = 3  # that made what is unused
 DROPPED = Rule(
-    doc=RuleDoc(
-        code="GI303",
-        title="parameters do not contribute to the loss",
-        summary="Something is computed from these parameters, but the loss does not depend on it.",
-        explanation="The result ends there: a head whose loss is never added, a pooler whose output is not read, a "
-        "value that is only logged, a variable that the next line overwrites. An optimizer holds the parameters, so "
-        "they are meant to learn. Under DistributedDataParallel they cause 'Expected to have finished reduction in the "
-        "prior iteration' unless find_unused_parameters=True.",
-        change="""\
+    code="GI303",
+    title="parameters do not contribute to the loss",
+    summary="Something is computed from these parameters, but the loss does not depend on it.",
+    explanation="The result ends there: a head whose loss is never added, a pooler whose output is not read, a "
+    "value that is only logged, a variable that the next line overwrites. An optimizer holds the parameters, so "
+    "they are meant to learn. Under DistributedDataParallel they cause 'Expected to have finished reduction in the "
+    "prior iteration' unless find_unused_parameters=True.",
+    change="""\
   import torch
   from torch import nn
 
@@ -34,20 +33,18 @@ DROPPED = Rule(
       loss.backward()
       optimizer.step()
 """,
-        remedy="Add the result to the loss, or do not pass these parameters to the optimizer.",
-    )
+    remedy="Add the result to the loss, or do not pass these parameters to the optimizer.",
 )
 UNUSED = Rule(
-    doc=RuleDoc(
-        code="GI304",
-        title="parameters are not used in the forward pass",
-        summary="The optimizer holds parameters that nothing on the way to the loss reads.",
-        explanation="Typical causes are a layer that is created in __init__ and forgotten in forward, and an optimizer "
-        "that holds some parameters of a model that has been replaced since. One of several modules in a ModuleList or "
-        "ModuleDict of which others ran, such as an expert, is taken for a choice and not reported. For autograd.grad "
-        "it means an input that the loss was not computed from, such as a view or a copy of the right one: 'One of the "
-        "differentiated Tensors appears to not have been used in the graph'.",
-        change="""\
+    code="GI304",
+    title="parameters are not used in the forward pass",
+    summary="The optimizer holds parameters that nothing on the way to the loss reads.",
+    explanation="Typical causes are a layer that is created in __init__ and forgotten in forward, and an optimizer "
+    "that holds some parameters of a model that has been replaced since. One of several modules in a ModuleList or "
+    "ModuleDict of which others ran, such as an expert, is taken for a choice and not reported. For autograd.grad "
+    "it means an input that the loss was not computed from, such as a view or a copy of the right one: 'One of the "
+    "differentiated Tensors appears to not have been used in the graph'.",
+    change="""\
   import torch
   from torch import nn
 
@@ -61,9 +58,8 @@ UNUSED = Rule(
 +     (encoder(x) * gate(x).sigmoid()).sum().backward()
       optimizer.step()
 """,
-        remedy="Create the optimizer once the model is complete, and remove unused layers. If a later batch uses them, "
-        "check more backward calls with --steps.",
-    )
+    remedy="Create the optimizer once the model is complete, and remove unused layers. If a later batch uses them, "
+    "check more backward calls with --steps.",
 )
 
 

@@ -9,22 +9,21 @@ from msgspec.structs import replace
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, known
 from gradinspect.checks.facts.backward_calls import BackwardEnded, NonfiniteLoss
 from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.gradients.gradient_causes import CulpritWords, at_line, culprit_finding, operator_of
 from gradinspect.checks.rules.gradients.nonfinite_causes import SOFTMAX, derivative_cause, nan_operand, value_cause
 from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, frame_of
 
 GRADIENT = Rule(
-    doc=RuleDoc(
-        code="GI501",
-        title="backward turned a finite gradient into NaN or Inf",
-        summary="A node received a finite gradient and returned NaN or Inf.",
-        explanation="A derivative can be infinite where the value itself is fine: that of sqrt, log or a norm at 0. "
-        "Often the value was not even used: torch.where passes a gradient of 0 to the branch it does not select, and 0 "
-        "times an infinite derivative is NaN. gradinspect names the first node that received a finite gradient and "
-        "returned one that is not, and its line. With a GradScaler, gradients overflow in float16 on purpose until it "
-        "has found its scale; those are not reported.",
-        change="""\
+    code="GI501",
+    title="backward turned a finite gradient into NaN or Inf",
+    summary="A node received a finite gradient and returned NaN or Inf.",
+    explanation="A derivative can be infinite where the value itself is fine: that of sqrt, log or a norm at 0. "
+    "Often the value was not even used: torch.where passes a gradient of 0 to the branch it does not select, and 0 "
+    "times an infinite derivative is NaN. gradinspect names the first node that received a finite gradient and "
+    "returned one that is not, and its line. With a GradScaler, gradients overflow in float16 on purpose until it "
+    "has found its scale; those are not reported.",
+    change="""\
   import torch
 
   x = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
@@ -33,19 +32,17 @@ GRADIENT = Rule(
 + y = torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)
 + y.sum().backward()
 """,
-        remedy="Keep the input itself away from the singularity, also where the result is masked.",
-    ),
+    remedy="Keep the input itself away from the singularity, also where the result is masked.",
     is_nonfinite=True,
 )
 LOSS = Rule(
-    doc=RuleDoc(
-        code="GI502",
-        title="loss is NaN or Inf before backward starts",
-        summary="The forward pass produced NaN or Inf, so all gradients will be NaN or Inf too.",
-        explanation="Backward is not to blame. gradinspect searches the values that nodes saved, from the first "
-        "operator of the forward pass on, and names the line of the earliest one that is not finite. Operators that "
-        "save nothing are not seen, so the real culprit may be slightly before that line.",
-        change="""\
+    code="GI502",
+    title="loss is NaN or Inf before backward starts",
+    summary="The forward pass produced NaN or Inf, so all gradients will be NaN or Inf too.",
+    explanation="Backward is not to blame. gradinspect searches the values that nodes saved, from the first "
+    "operator of the forward pass on, and names the line of the earliest one that is not finite. Operators that "
+    "save nothing are not seen, so the real culprit may be slightly before that line.",
+    change="""\
   import torch
 
   logits = torch.tensor([0.5, 1.0, -200.0], requires_grad=True)
@@ -55,8 +52,7 @@ LOSS = Rule(
 + loss = -(log_p.exp() * log_p).sum()
   loss.backward()
 """,
-        remedy="Use the numerically stable form, such as log_softmax, or keep the input away from the singularity.",
-    ),
+    remedy="Use the numerically stable form, such as log_softmax, or keep the input away from the singularity.",
     explains_gradients=True,
     is_nonfinite=True,
 )

@@ -6,7 +6,7 @@ from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, 
 from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.facts.dead_units import ZEROED, reached
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.gradients.gradient_causes import (
     Cause,
     CulpritWords,
@@ -19,15 +19,14 @@ from gradinspect.checks.rules.gradients.zero_weights import stuck_weights
 from gradinspect.graph import Graph, Node, nodes_named
 
 ZERO = Rule(
-    doc=RuleDoc(
-        code="GI601",
-        title="gradient is zero before it reaches its parameters",
-        summary="A node received a gradient and returned only zeros, so the parameters behind it do not learn.",
-        explanation="The parameters get a gradient of exactly zero, and there is no error. Rounding has a zero "
-        "derivative everywhere, clamp outside its bounds, ReLU where its input is negative. A softmax, sigmoid or tanh "
-        "that returns less than a millionth of the gradient counts as well: the outputs of a softmax always add up "
-        "to 1, so their plain sum has no gradient.",
-        change="""\
+    code="GI601",
+    title="gradient is zero before it reaches its parameters",
+    summary="A node received a gradient and returned only zeros, so the parameters behind it do not learn.",
+    explanation="The parameters get a gradient of exactly zero, and there is no error. Rounding has a zero "
+    "derivative everywhere, clamp outside its bounds, ReLU where its input is negative. A softmax, sigmoid or tanh "
+    "that returns less than a millionth of the gradient counts as well: the outputs of a softmax always add up "
+    "to 1, so their plain sum has no gradient.",
+    change="""\
   import torch
   from torch import nn
 
@@ -39,8 +38,7 @@ ZERO = Rule(
 - loss.backward()  # encoder.weight.grad is all zeros
 + loss.backward()
 """,
-        remedy="Use a straight-through estimator for rounding, z + (z.round() - z).detach(), or rescale the input.",
-    ),
+    remedy="Use a straight-through estimator for rounding, z + (z.round() - z).detach(), or rescale the input.",
     must_repeat=1,  # the few values of a small layer may all be negative once, by chance
 )
 ROUNDING = {"Round": "round", "Floor": "floor", "Ceil": "ceil", "Trunc": "trunc", "Sign": "sign", "Sgn": "sgn"}

@@ -5,19 +5,18 @@ from collections.abc import Iterator
 from gradinspect.analyses.gradients.observed import gradients_of, known
 from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.graph import Graph, NodeGradients, consumers, frame_of
 
 STUCK = Rule(
-    doc=RuleDoc(
-        code="GI602",
-        title="weights are zero and stay zero",
-        summary="Weights are all zero, and so is their gradient in every observed backward.",
-        explanation="A layer of zeros passes on zeros, and lets no gradient through. If the layer before or after it "
-        "is zero too, the gradient of both is zero, and no step changes them: only the last bias learns. One layer of "
-        "zeros alone recovers, because its own gradient is not zero; so the zeros of LoRA, of adapters and of the last "
-        "layer of a residual branch are not reported.",
-        change="""\
+    code="GI602",
+    title="weights are zero and stay zero",
+    summary="Weights are all zero, and so is their gradient in every observed backward.",
+    explanation="A layer of zeros passes on zeros, and lets no gradient through. If the layer before or after it "
+    "is zero too, the gradient of both is zero, and no step changes them: only the last bias learns. One layer of "
+    "zeros alone recovers, because its own gradient is not zero; so the zeros of LoRA, of adapters and of the last "
+    "layer of a residual branch are not reported.",
+    change="""\
   import torch
   from torch import nn
 
@@ -31,8 +30,7 @@ STUCK = Rule(
       loss.backward()
       optimizer.step()
 """,
-        remedy="Initialize weights with small random values, as the layers of torch do by themselves.",
-    ),
+    remedy="Initialize weights with small random values, as the layers of torch do by themselves.",
     must_repeat=2,  # zeros of the first step may be gone in the second
 )
 # between a weight and the operator that multiplies by it

@@ -5,23 +5,22 @@ from collections.abc import Iterator
 from gradinspect.checks.facts.backward_calls import UnequalRuns
 from gradinspect.checks.facts.graphs import KeptTensor, Mismatch, Redrawn
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.graph import Frame, TensorInfo
 from gradinspect.units import format_count, format_tensor
 
 MISMATCH = Rule(
-    doc=RuleDoc(
-        code="GI104",
-        title="non-deterministic checkpoint recomputation",
-        summary="A checkpointed block saved different tensors when backward recomputed it.",
-        explanation="checkpoint() keeps only the inputs of a block, and backward runs the block again to recompute the "
-        "rest. Both runs must save the same tensors, or backward feeds the wrong ones to its formulas. torch compares "
-        "their number, shapes and dtypes and reports 'tensor at position 46'; gradinspect names the operator and the "
-        "line where the runs first differ, which is often earlier. It also compares lines, so it finds two branches "
-        "that save tensors of the same shape, which torch does not notice, and a block that draws random numbers with "
-        "preserve_rng_state=False. Blocks with use_reentrant=True are not "
-        "compared.",
-        change="""\
+    code="GI104",
+    title="non-deterministic checkpoint recomputation",
+    summary="A checkpointed block saved different tensors when backward recomputed it.",
+    explanation="checkpoint() keeps only the inputs of a block, and backward runs the block again to recompute the "
+    "rest. Both runs must save the same tensors, or backward feeds the wrong ones to its formulas. torch compares "
+    "their number, shapes and dtypes and reports 'tensor at position 46'; gradinspect names the operator and the "
+    "line where the runs first differ, which is often earlier. It also compares lines, so it finds two branches "
+    "that save tensors of the same shape, which torch does not notice, and a block that draws random numbers with "
+    "preserve_rng_state=False. Blocks with use_reentrant=True are not "
+    "compared.",
+    change="""\
   import torch
   from torch.utils.checkpoint import checkpoint
 
@@ -41,9 +40,8 @@ MISMATCH = Rule(
 - checkpoint(block, x, use_reentrant=False).sum().backward()
 + checkpoint(block, x, not runs, use_reentrant=False).sum().backward()
 """,
-        remedy="Draw random numbers, count and decide before the block, and pass the result as an argument. "
-        "checkpoint() itself restores torch's random state.",
-    )
+    remedy="Draw random numbers, count and decide before the block, and pass the result as an argument. "
+    "checkpoint() itself restores torch's random state.",
 )
 
 

@@ -12,7 +12,7 @@ from gradinspect.checks.facts.backward_calls import (
 )
 from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.graphs.carried_state import Join, carried_remedy, joins_in_time
 from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
@@ -20,18 +20,17 @@ from gradinspect.units import format_count
 MAX_STORES = 2  # lines that are shown
 
 GROWING = Rule(
-    doc=RuleDoc(
-        code="GI801",
-        title="graph history is kept across iterations",
-        summary="Each iteration keeps the graph of the previous one alive, so memory grows.",
-        explanation="A tensor with a grad_fn keeps the whole graph behind it alive, and so does a list of such "
-        "tensors, a running sum, a hidden state, or a gradient made with create_graph=True. In a loop, memory grows "
-        "with every iteration, and where backward goes through the old part again, each step takes longer than the "
-        "last. Two iterations reveal it: in the second, the graph of the first is still held by something that grows, "
-        "or is joined on the line that made it. A list of outputs, as of validation without no_grad, is found when no "
-        "backward has gone through their graphs two calls later. To see how much it grows: gradinspect memory train.py "
-        "--iterations 5.",
-        change="""\
+    code="GI801",
+    title="graph history is kept across iterations",
+    summary="Each iteration keeps the graph of the previous one alive, so memory grows.",
+    explanation="A tensor with a grad_fn keeps the whole graph behind it alive, and so does a list of such "
+    "tensors, a running sum, a hidden state, or a gradient made with create_graph=True. In a loop, memory grows "
+    "with every iteration, and where backward goes through the old part again, each step takes longer than the "
+    "last. Two iterations reveal it: in the second, the graph of the first is still held by something that grows, "
+    "or is joined on the line that made it. A list of outputs, as of validation without no_grad, is found when no "
+    "backward has gone through their graphs two calls later. To see how much it grows: gradinspect memory train.py "
+    "--iterations 5.",
+    change="""\
   import torch
   from torch import nn
 
@@ -43,8 +42,7 @@ GROWING = Rule(
 -     losses.append(loss)  # keeps every graph
 +     losses.append(loss.item())
 """,
-        remedy="Store loss.item(), or detach() what one iteration passes on to the next.",
-    )
+    remedy="Store loss.item(), or detach() what one iteration passes on to the next.",
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from gradinspect.checks.facts.backward_calls import BackwardStarts, EarlierCall, HoldsOf
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.graphs.carried_state import (
     Join,
     carried_remedy,
@@ -17,16 +17,15 @@ from gradinspect.graph import THREAD_SPAN, Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
 
 FREED = Rule(
-    doc=RuleDoc(
-        code="GI401",
-        title="backward through a freed graph",
-        summary="A backward needs nodes whose saved tensors an earlier backward has freed.",
-        explanation="Backward frees what the nodes saved as it goes, so it can go through a graph once: 'Trying to "
-        "backward through the graph a second time'. Often only a part of the graph is old: a hidden state, a running "
-        "sum or a shared trunk was computed before the earlier backward, and the new loss depends on it. gradinspect "
-        "names the backward that freed it, and the line where the new graph joins the old one. retain_graph=True would "
-        "silence the error, but where the history is not wanted, it makes every step slower than the last.",
-        change="""\
+    code="GI401",
+    title="backward through a freed graph",
+    summary="A backward needs nodes whose saved tensors an earlier backward has freed.",
+    explanation="Backward frees what the nodes saved as it goes, so it can go through a graph once: 'Trying to "
+    "backward through the graph a second time'. Often only a part of the graph is old: a hidden state, a running "
+    "sum or a shared trunk was computed before the earlier backward, and the new loss depends on it. gradinspect "
+    "names the backward that freed it, and the line where the new graph joins the old one. retain_graph=True would "
+    "silence the error, but where the history is not wanted, it makes every step slower than the last.",
+    change="""\
   import torch
   from torch import nn
 
@@ -37,8 +36,7 @@ FREED = Rule(
 +     h = torch.tanh(cell(torch.randn(4)) + h.detach())
       h.sum().backward()
 """,
-        remedy="Use h.detach() in the next step. For two losses of one graph, call backward once on their sum.",
-    )
+    remedy="Use h.detach() in the next step. For two losses of one graph, call backward once on their sum.",
 )
 
 

@@ -18,7 +18,7 @@ from gradinspect.checks.rewriting import (
     unchained,
     written_name,
 )
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.graphs.carried_state import call_in, carried_remedy, joins_in_time
 from gradinspect.graph import Frame, Graph, frame_of
 
@@ -28,16 +28,15 @@ _NUMBER = re.compile(  # as `ast.unparse` writes it
 )
 
 MODIFIED = Rule(
-    doc=RuleDoc(
-        code="GI101",
-        title="saved tensor modified in place",
-        summary="A tensor that backward needs was overwritten after it was saved.",
-        explanation="Many operators save their inputs or their output because the formula of their gradient needs "
-        "them. Each tensor has a version counter that every in-place write raises. Backward compares it with the "
-        "version at the time of saving and fails: 'one of the variables needed for gradient computation has been "
-        "modified by an inplace operation'. torch names only the first such tensor and neither line. gradinspect "
-        "names all of them, the line that saved each one and the lines that wrote to it.",
-        change="""\
+    code="GI101",
+    title="saved tensor modified in place",
+    summary="A tensor that backward needs was overwritten after it was saved.",
+    explanation="Many operators save their inputs or their output because the formula of their gradient needs "
+    "them. Each tensor has a version counter that every in-place write raises. Backward compares it with the "
+    "version at the time of saving and fails: 'one of the variables needed for gradient computation has been "
+    "modified by an inplace operation'. torch names only the first such tensor and neither line. gradinspect "
+    "names all of them, the line that saved each one and the lines that wrote to it.",
+    change="""\
   import torch
 
   x = torch.randn(3, requires_grad=True)
@@ -46,18 +45,16 @@ MODIFIED = Rule(
 + y = y + 1  # a new tensor
   y.sum().backward()
 """,
-        remedy="Use the out-of-place operator. Update weights after backward, under torch.no_grad().",
-    )
+    remedy="Use the out-of-place operator. Update weights after backward, under torch.no_grad().",
 )
 STEPPED = Rule(
-    doc=RuleDoc(
-        code="GI102",
-        title="optimizer stepped between forward and backward",
-        summary="An optimizer updated weights that a later backward still needs.",
-        explanation="optimizer.step() writes to the weights in place. If the graph was built with the old weights and "
-        "its backward runs after the step, the saved weights are gone and backward fails. This is common with two "
-        "networks and two optimizers, such as a GAN, where one loss goes through both networks.",
-        change="""\
+    code="GI102",
+    title="optimizer stepped between forward and backward",
+    summary="An optimizer updated weights that a later backward still needs.",
+    explanation="optimizer.step() writes to the weights in place. If the graph was built with the old weights and "
+    "its backward runs after the step, the saved weights are gone and backward fails. This is common with two "
+    "networks and two optimizers, such as a GAN, where one loss goes through both networks.",
+    change="""\
   import torch
   from torch import nn
 
@@ -72,22 +69,20 @@ STEPPED = Rule(
   loss_g = -score.mean()
   loss_g.backward()
 """,
-        remedy="Run the forward pass again after the step, so that it saves the new weights. If both losses should "
-        "update them, step after the last backward.",
-    )
+    remedy="Run the forward pass again after the step, so that it saves the new weights. If both losses should "
+    "update them, step after the last backward.",
 )
 UNTRACKED = Rule(
-    doc=RuleDoc(
-        code="GI103",
-        title="saved tensor modified without raising its version",
-        summary="A tensor that backward needs was overwritten in a way that autograd cannot detect.",
-        explanation="Some writes do not raise the version counter: through .data, by optimizers with fused=True, by "
-        "batch norm to its running statistics. Backward then uses the new values, and its gradients are "
-        "silently wrong. The saved elements themselves are compared, bit by bit: a write to other elements of the same "
-        "memory, as to the next position of a cache, and one that was undone before backward are not reported. To "
-        "compare, up to 8 MiB of what a write overwrites are kept, and 32 MiB of all. NumPy writes into memory that it "
-        "shares with a tensor, by numpy() or from_numpy(): that is found, but not the line.",
-        change="""\
+    code="GI103",
+    title="saved tensor modified without raising its version",
+    summary="A tensor that backward needs was overwritten in a way that autograd cannot detect.",
+    explanation="Some writes do not raise the version counter: through .data, by optimizers with fused=True, by "
+    "batch norm to its running statistics. Backward then uses the new values, and its gradients are "
+    "silently wrong. The saved elements themselves are compared, bit by bit: a write to other elements of the same "
+    "memory, as to the next position of a cache, and one that was undone before backward are not reported. To "
+    "compare, up to 8 MiB of what a write overwrites are kept, and 32 MiB of all. NumPy writes into memory that it "
+    "shares with a tensor, by numpy() or from_numpy(): that is found, but not the line.",
+    change="""\
   import torch
 
   x = torch.randn(3, requires_grad=True)
@@ -97,8 +92,7 @@ UNTRACKED = Rule(
   y.backward()
 + w.data.mul_(0.9)
 """,
-        remedy="Write after backward.",
-    )
+    remedy="Write after backward.",
 )
 
 

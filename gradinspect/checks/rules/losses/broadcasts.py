@@ -7,7 +7,7 @@ from math import prod
 from gradinspect.checks.facts.backward_calls import GrownGraph
 from gradinspect.checks.facts.broadcasts import GrownOperator, Shape, slipped_shape, without_ones
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.graph import Consumer, Frame, Graph, Node, consumers, frame_of
 
 _ELEMENTWISE = tuple(
@@ -22,15 +22,14 @@ _REDUCTIONS = ("MeanBackward", "SumBackward", "LinalgVectorNormBackward", "NormB
 _ON_PURPOSE = re.compile(r"\bNone\b|newaxis|unsqueeze|expand|broadcast|outer|einsum|(?:view|reshape)\((?!-1\))[^()]*,")
 
 BROADCAST = Rule(
-    doc=RuleDoc(
-        code="GI701",
-        title="accidental broadcasting in a loss",
-        summary="A loss compares every prediction with every target because their shapes broadcast.",
-        explanation="A model returns [64, 1], the targets have shape [64], and [64, 1] - [64] is [64, 64]: torch adds "
-        "missing dimensions in front. The mean over all pairs is an ordinary number that even decreases, but the model "
-        "learns to predict the average. Intentional broadcasting is not reported: a dimension that is added on the "
-        "spot, a mask of the broadcast shape, or two sides that are both learned.",
-        change="""\
+    code="GI701",
+    title="accidental broadcasting in a loss",
+    summary="A loss compares every prediction with every target because their shapes broadcast.",
+    explanation="A model returns [64, 1], the targets have shape [64], and [64, 1] - [64] is [64, 64]: torch adds "
+    "missing dimensions in front. The mean over all pairs is an ordinary number that even decreases, but the model "
+    "learns to predict the average. Intentional broadcasting is not reported: a dimension that is added on the "
+    "spot, a mask of the broadcast shape, or two sides that are both learned.",
+    change="""\
   import torch
   from torch import nn
 
@@ -41,8 +40,7 @@ BROADCAST = Rule(
   loss = ((prediction - y) ** 2).mean()  # y is [64]
   loss.backward()
 """,
-        remedy="Give both sides the same shape: model(x).squeeze(-1), or y.unsqueeze(-1).",
-    )
+    remedy="Give both sides the same shape: model(x).squeeze(-1), or y.unsqueeze(-1).",
 )
 
 

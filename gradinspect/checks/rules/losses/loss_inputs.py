@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.losses.loss_graph import (
     NEGATIVE_LOG_LIKELIHOOD,
     is_activation_module,
@@ -27,16 +27,15 @@ _TAKES_LOGITS = "BinaryCrossEntropyWithLogitsBackward"
 _NEEDS_LOG = (*NEGATIVE_LOG_LIKELIHOOD, "CtcLossBackward")
 
 TWICE = Rule(
-    doc=RuleDoc(
-        code="GI351",
-        title="the loss applies this activation again",
-        summary="A softmax or sigmoid comes before a loss that takes logits and applies its own.",
-        explanation="cross_entropy takes logits: it is log_softmax and nll_loss in one. "
-        "binary_cross_entropy_with_logits is sigmoid and binary_cross_entropy in one. If the model ends with a "
-        "softmax or a sigmoid, these losses squash values that lie between 0 and 1 already: a perfect prediction "
-        "still has a large loss, the gradients are small, and training is slow or stops early. There is no error. A "
-        "second log_softmax is not reported, because it changes neither the loss nor its gradients.",
-        change="""\
+    code="GI351",
+    title="the loss applies this activation again",
+    summary="A softmax or sigmoid comes before a loss that takes logits and applies its own.",
+    explanation="cross_entropy takes logits: it is log_softmax and nll_loss in one. "
+    "binary_cross_entropy_with_logits is sigmoid and binary_cross_entropy in one. If the model ends with a "
+    "softmax or a sigmoid, these losses squash values that lie between 0 and 1 already: a perfect prediction "
+    "still has a large loss, the gradients are small, and training is slow or stops early. There is no error. A "
+    "second log_softmax is not reported, because it changes neither the loss nor its gradients.",
+    change="""\
   import torch
   from torch import nn
 
@@ -50,19 +49,17 @@ TWICE = Rule(
       loss.backward()
       optimizer.step()
 """,
-        remedy="Pass the logits to the loss, and apply the softmax or sigmoid only where probabilities are read.",
-    )
+    remedy="Pass the logits to the loss, and apply the softmax or sigmoid only where probabilities are read.",
 )
 NOT_LOG = Rule(
-    doc=RuleDoc(
-        code="GI352",
-        title="the loss needs log-probabilities",
-        summary="nll_loss, ctc_loss or kl_div received probabilities or logits instead of log-probabilities.",
-        explanation="nll_loss picks an element of each row and negates it; ctc_loss adds up exponentials. Both expect "
-        "the output of log_softmax, and so does kl_div as its first argument. Of probabilities, nll_loss "
-        "makes a number between -1 and 0, whose gradient does not grow for wrong predictions. Of logits, it makes a "
-        "number that falls forever: the scores of the classes only have to grow. There is no error.",
-        change="""\
+    code="GI352",
+    title="the loss needs log-probabilities",
+    summary="nll_loss, ctc_loss or kl_div received probabilities or logits instead of log-probabilities.",
+    explanation="nll_loss picks an element of each row and negates it; ctc_loss adds up exponentials. Both expect "
+    "the output of log_softmax, and so does kl_div as its first argument. Of probabilities, nll_loss "
+    "makes a number between -1 and 0, whose gradient does not grow for wrong predictions. Of logits, it makes a "
+    "number that falls forever: the scores of the classes only have to grow. There is no error.",
+    change="""\
   import torch
   from torch import nn
 
@@ -73,8 +70,7 @@ NOT_LOG = Rule(
   loss = nn.functional.nll_loss(p, y)
   loss.backward()
 """,
-        remedy="Pass the output of log_softmax, or pass logits to cross_entropy instead of nll_loss.",
-    )
+    remedy="Pass the output of log_softmax, or pass logits to cross_entropy instead of nll_loss.",
 )
 
 

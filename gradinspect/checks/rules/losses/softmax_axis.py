@@ -10,7 +10,7 @@ from math import prod
 
 from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.losses.loss_graph import (
     NEGATIVE_LOG_LIKELIHOOD,
     axis_of,
@@ -32,16 +32,15 @@ _BY_ELEMENT = tuple(
 )
 
 AXIS = Rule(
-    doc=RuleDoc(
-        code="GI353",
-        title="softmax over the wrong axis",
-        summary="A softmax before a loss runs over the batch, or over a single column.",
-        explanation="softmax makes the values along one axis add up to 1. With dim=0 that axis is the batch: the "
-        "probability of an example depends on the other examples, and the classes of one example do not add up to 1. "
-        "Without dim, torch takes axis 0 for one or three dimensions. Over a single column every output is exactly 1, "
-        "whatever the scores are: the loss is constant and no parameter learns. nn.CrossEntropyLoss on a model with "
-        "one output does the same.",
-        change="""\
+    code="GI353",
+    title="softmax over the wrong axis",
+    summary="A softmax before a loss runs over the batch, or over a single column.",
+    explanation="softmax makes the values along one axis add up to 1. With dim=0 that axis is the batch: the "
+    "probability of an example depends on the other examples, and the classes of one example do not add up to 1. "
+    "Without dim, torch takes axis 0 for one or three dimensions. Over a single column every output is exactly 1, "
+    "whatever the scores are: the loss is constant and no parameter learns. nn.CrossEntropyLoss on a model with "
+    "one output does the same.",
+    change="""\
   import torch
   from torch import nn
 
@@ -52,9 +51,8 @@ AXIS = Rule(
   loss = nn.functional.nll_loss(p, y)
   loss.backward()
 """,
-        remedy="Use the axis of the classes, dim=1 for [batch, classes]. For one output, use "
-        "binary_cross_entropy_with_logits, or let the model have two.",
-    ),
+    remedy="Use the axis of the classes, dim=1 for [batch, classes]. For one output, use "
+    "binary_cross_entropy_with_logits, or let the model have two.",
     explains_gradients=True,
 )
 

@@ -4,19 +4,18 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import GradientMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 NOT_CLEARED = Rule(
-    doc=RuleDoc(
-        code="GI362",
-        title="gradients of earlier steps are applied again",
-        summary="Nothing clears the gradients after a step, so backward adds to those that were used.",
-        explanation="backward adds to .grad. Without zero_grad() the second step uses the sum of the first two "
-        "gradients, the third the sum of three, and so on: the updates grow, and the loss oscillates or diverges. It "
-        "also happens if zero_grad() is called only once before the loop, once per epoch, on another model or "
-        "optimizer, or outside the closure of LBFGS. Accumulating gradients over several backward calls before one "
-        "step is not reported, nor is a generator's backward that adds to gradients of the discriminator.",
-        change="""\
+    code="GI362",
+    title="gradients of earlier steps are applied again",
+    summary="Nothing clears the gradients after a step, so backward adds to those that were used.",
+    explanation="backward adds to .grad. Without zero_grad() the second step uses the sum of the first two "
+    "gradients, the third the sum of three, and so on: the updates grow, and the loss oscillates or diverges. It "
+    "also happens if zero_grad() is called only once before the loop, once per epoch, on another model or "
+    "optimizer, or outside the closure of LBFGS. Accumulating gradients over several backward calls before one "
+    "step is not reported, nor is a generator's backward that adds to gradients of the discriminator.",
+    change="""\
   import torch
   from torch import nn
 
@@ -29,19 +28,17 @@ NOT_CLEARED = Rule(
 +     loss.backward()
       optimizer.step()
 """,
-        remedy="Call optimizer.zero_grad() before each backward that begins a new step.",
-    )
+    remedy="Call optimizer.zero_grad() before each backward that begins a new step.",
 )
 CLEARED = Rule(
-    doc=RuleDoc(
-        code="GI363",
-        title="gradients are cleared before the step",
-        summary="zero_grad is called between backward and step, so gradients are lost.",
-        explanation="The order is zero_grad(), backward(), step(), or backward(), step(), zero_grad(). If zero_grad() "
-        "comes between backward() and step(), all gradients are None or zero when the optimizer steps. There is no "
-        "error, and the parameters do not change, except for momentum and weight decay. If gradients are accumulated "
-        "over several backward calls, zero_grad() between them leaves only those of the last call.",
-        change="""\
+    code="GI363",
+    title="gradients are cleared before the step",
+    summary="zero_grad is called between backward and step, so gradients are lost.",
+    explanation="The order is zero_grad(), backward(), step(), or backward(), step(), zero_grad(). If zero_grad() "
+    "comes between backward() and step(), all gradients are None or zero when the optimizer steps. There is no "
+    "error, and the parameters do not change, except for momentum and weight decay. If gradients are accumulated "
+    "over several backward calls, zero_grad() between them leaves only those of the last call.",
+    change="""\
   import torch
   from torch import nn
 
@@ -54,8 +51,7 @@ CLEARED = Rule(
 -     optimizer.zero_grad()  # before the step
       optimizer.step()
 """,
-        remedy="Move zero_grad() before backward(), or after step().",
-    )
+    remedy="Move zero_grad() before backward(), or after step().",
 )
 
 

@@ -4,18 +4,17 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import GradientMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 CLIPPING = Rule(
-    doc=RuleDoc(
-        code="GI364",
-        title="gradients are clipped at the wrong moment",
-        summary="Clipping comes before backward, after the step, or while the gradients are still scaled.",
-        explanation="clip_grad_norm_ and clip_grad_value_ change the gradients that are there when they are called. "
-        "Before backward() or after step(), these are none, or old ones, so the step applies gradients that were never "
-        "clipped. With a GradScaler, gradients are multiplied by a large scale until the scaler's step(): a limit that "
-        "is applied before then cuts nearly all of each gradient away. Call scaler.unscale_(optimizer) first.",
-        change="""\
+    code="GI364",
+    title="gradients are clipped at the wrong moment",
+    summary="Clipping comes before backward, after the step, or while the gradients are still scaled.",
+    explanation="clip_grad_norm_ and clip_grad_value_ change the gradients that are there when they are called. "
+    "Before backward() or after step(), these are none, or old ones, so the step applies gradients that were never "
+    "clipped. With a GradScaler, gradients are multiplied by a large scale until the scaler's step(): a limit that "
+    "is applied before then cuts nearly all of each gradient away. Call scaler.unscale_(optimizer) first.",
+    change="""\
   import torch
   from torch import nn
 
@@ -29,8 +28,7 @@ CLIPPING = Rule(
 +     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
       optimizer.step()
 """,
-        remedy="Clip between backward() and step(), with a GradScaler after scaler.unscale_(optimizer).",
-    )
+    remedy="Clip between backward() and step(), with a GradScaler after scaler.unscale_(optimizer).",
 )
 
 

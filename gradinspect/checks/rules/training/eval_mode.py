@@ -4,19 +4,18 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import EvalTraining
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 EVAL = Rule(
-    doc=RuleDoc(
-        code="GI371",
-        title="the model is trained in eval mode",
-        summary="An optimizer trains a model whose dropout or BatchNorm is in eval mode.",
-        explanation="eval() stays in effect until train() is called. The usual case is an evaluation between two "
-        "epochs, or a checkpoint that is loaded for more training. Dropout then does nothing, and BatchNorm "
-        "normalizes with its running statistics and does not update them; if they were never computed, it does not "
-        "normalize at all. Intentional uses are not reported: a model in train mode with layers or a frozen part in "
-        "eval mode, and BatchNorm with the statistics of a checkpoint.",
-        change="""\
+    code="GI371",
+    title="the model is trained in eval mode",
+    summary="An optimizer trains a model whose dropout or BatchNorm is in eval mode.",
+    explanation="eval() stays in effect until train() is called. The usual case is an evaluation between two "
+    "epochs, or a checkpoint that is loaded for more training. Dropout then does nothing, and BatchNorm "
+    "normalizes with its running statistics and does not update them; if they were never computed, it does not "
+    "normalize at all. Intentional uses are not reported: a model in train mode with layers or a frozen part in "
+    "eval mode, and BatchNorm with the statistics of a checkpoint.",
+    change="""\
   import torch
   from torch import nn
 
@@ -30,8 +29,7 @@ EVAL = Rule(
       loss.backward()
       optimizer.step()
 """,
-        remedy="Call model.train() before training, and again after each evaluation.",
-    )
+    remedy="Call model.train() before training, and again after each evaluation.",
 )
 
 

@@ -4,19 +4,18 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import IneffectiveFlag
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 INEFFECTIVE = Rule(
-    doc=RuleDoc(
-        code="GI374",
-        title="freezing has no effect",
-        summary="An attribute was set that torch does not read, so the parameters are still trained.",
-        explanation="Python lets a program set any attribute of a tensor or module. `param.require_grad = False` is "
-        "misspelled, and `module.requires_grad = False` sets an attribute that only tensors have. Neither raises an "
-        "error, and the parameters still require grad: backward computes their gradients, and an optimizer that holds "
-        "them changes them. Reported if backward reaches such parameters. A class that reads its own attribute "
-        "`self.requires_grad` is not reported.",
-        change="""\
+    code="GI374",
+    title="freezing has no effect",
+    summary="An attribute was set that torch does not read, so the parameters are still trained.",
+    explanation="Python lets a program set any attribute of a tensor or module. `param.require_grad = False` is "
+    "misspelled, and `module.requires_grad = False` sets an attribute that only tensors have. Neither raises an "
+    "error, and the parameters still require grad: backward computes their gradients, and an optimizer that holds "
+    "them changes them. Reported if backward reaches such parameters. A class that reads its own attribute "
+    "`self.requires_grad` is not reported.",
+    change="""\
   import torch
   from torch import nn
 
@@ -30,8 +29,7 @@ INEFFECTIVE = Rule(
       model(torch.randn(5, 8)).square().mean().backward()
       optimizer.step()
 """,
-        remedy="Write param.requires_grad = False for a tensor, module.requires_grad_(False) for a module.",
-    )
+    remedy="Write param.requires_grad = False for a tensor, module.requires_grad_(False) for a module.",
 )
 
 

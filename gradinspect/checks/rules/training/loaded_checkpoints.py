@@ -4,18 +4,17 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import NothingLoaded
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 NOT_LOADED = Rule(
-    doc=RuleDoc(
-        code="GI373",
-        title="nothing was loaded from the checkpoint",
-        summary="load_state_dict(strict=False) found no name of the model in the checkpoint.",
-        explanation="With strict=False, names that the model does not have are ignored, and so are those that the "
-        "checkpoint does not have. If all of them differ, the model keeps its random weights and there is no error. "
-        "Typical causes are a prefix such as 'module.', 'model.' or '_orig_mod.', and a checkpoint that has the state "
-        "dict under a key such as 'state_dict'. A checkpoint that has at least one name of the model is not reported.",
-        change="""\
+    code="GI373",
+    title="nothing was loaded from the checkpoint",
+    summary="load_state_dict(strict=False) found no name of the model in the checkpoint.",
+    explanation="With strict=False, names that the model does not have are ignored, and so are those that the "
+    "checkpoint does not have. If all of them differ, the model keeps its random weights and there is no error. "
+    "Typical causes are a prefix such as 'module.', 'model.' or '_orig_mod.', and a checkpoint that has the state "
+    "dict under a key such as 'state_dict'. A checkpoint that has at least one name of the model is not reported.",
+    change="""\
   import torch
   from torch import nn
 
@@ -27,8 +26,7 @@ NOT_LOADED = Rule(
   loss = model(torch.randn(5, 8)).square().mean()
   loss.backward()
 """,
-        remedy="Rename the keys, and look at the missing_keys and unexpected_keys that load_state_dict returns.",
-    )
+    remedy="Rename the keys, and look at the missing_keys and unexpected_keys that load_state_dict returns.",
 )
 
 

@@ -5,21 +5,20 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import TwoInOneMemory
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 from gradinspect.syntax import parse
 
 TWICE = Rule(
-    doc=RuleDoc(
-        code="GI375",
-        title="two parameters share one memory",
-        summary="Weights were tied by their data, so the optimizer updates the same memory twice in each step.",
-        explanation="`decoder.weight.data = encoder.weight.data` and `decoder.weight = nn.Parameter(encoder.weight)` "
-        "leave two parameters in one memory. Each gets the gradient of its own uses only, and has its own state in "
-        "the optimizer, so that the weights are updated twice with a part of the gradient. With Adam that is not the "
-        "update of tied weights, gradients are clipped wrongly, and after model.to(device) or loading a checkpoint "
-        "the two are no longer tied. If one parameter is assigned to both modules, it has one gradient and one state. "
-        "Parts of a flat buffer are not reported.",
-        change="""\
+    code="GI375",
+    title="two parameters share one memory",
+    summary="Weights were tied by their data, so the optimizer updates the same memory twice in each step.",
+    explanation="`decoder.weight.data = encoder.weight.data` and `decoder.weight = nn.Parameter(encoder.weight)` "
+    "leave two parameters in one memory. Each gets the gradient of its own uses only, and has its own state in "
+    "the optimizer, so that the weights are updated twice with a part of the gradient. With Adam that is not the "
+    "update of tied weights, gradients are clipped wrongly, and after model.to(device) or loading a checkpoint "
+    "the two are no longer tied. If one parameter is assigned to both modules, it has one gradient and one state. "
+    "Parts of a flat buffer are not reported.",
+    change="""\
   import torch
   from torch import nn
 
@@ -34,8 +33,7 @@ TWICE = Rule(
       nn.functional.cross_entropy(logits, torch.arange(9)).backward()
       optimizer.step()
 """,
-        remedy="Assign the parameter itself: decoder.weight = encoder.weight.",
-    )
+    remedy="Assign the parameter itself: decoder.weight = encoder.weight.",
 )
 
 

@@ -4,19 +4,18 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import MovedFrozen
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 MOVED = Rule(
-    doc=RuleDoc(
-        code="GI376",
-        title="frozen parameters are still updated",
-        summary="Parameters were frozen after a step, and the gradient that was left of it still moves them.",
-        explanation="requires_grad = False keeps backward from computing a gradient. It does not remove the one that "
-        "is there, and an optimizer updates each parameter whose .grad is not None. An old gradient is applied again in"
-        " each step. One of zeros, which zero_grad(set_to_none=False) leaves, is enough for momentum and weight decay "
-        "to move the parameter. Reported if a step was seen to change a frozen parameter by a gradient that an "
-        "earlier step has used; gradients that the program sets itself are not.",
-        change="""\
+    code="GI376",
+    title="frozen parameters are still updated",
+    summary="Parameters were frozen after a step, and the gradient that was left of it still moves them.",
+    explanation="requires_grad = False keeps backward from computing a gradient. It does not remove the one that "
+    "is there, and an optimizer updates each parameter whose .grad is not None. An old gradient is applied again in"
+    " each step. One of zeros, which zero_grad(set_to_none=False) leaves, is enough for momentum and weight decay "
+    "to move the parameter. Reported if a step was seen to change a frozen parameter by a gradient that an "
+    "earlier step has used; gradients that the program sets itself are not.",
+    change="""\
   import torch
   from torch import nn
 
@@ -32,8 +31,7 @@ MOVED = Rule(
       model(torch.randn(5, 8)).square().mean().backward()
       optimizer.step()
 """,
-        remedy="Set .grad of the parameters to None when they are frozen.",
-    )
+    remedy="Set .grad of the parameters to None when they are frozen.",
 )
 
 

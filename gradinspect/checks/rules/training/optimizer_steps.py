@@ -4,17 +4,16 @@ from collections.abc import Callable, Iterator
 
 from gradinspect.checks.facts.training import OptimizerMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 NEVER = Rule(
-    doc=RuleDoc(
-        code="GI365",
-        title="the optimizer never steps",
-        summary="Gradients are computed and cleared, but no optimizer applies them.",
-        explanation="step() is missing, is written without parentheses, or is reached under a condition that never "
-        "holds. The loss is computed and backward runs, but the parameters stay as they are. Reported if the "
-        "gradients of the optimizer's parameters are cleared without having been read by anything.",
-        change="""\
+    code="GI365",
+    title="the optimizer never steps",
+    summary="Gradients are computed and cleared, but no optimizer applies them.",
+    explanation="step() is missing, is written without parentheses, or is reached under a condition that never "
+    "holds. The loss is computed and backward runs, but the parameters stay as they are. Reported if the "
+    "gradients of the optimizer's parameters are cleared without having been read by anything.",
+    change="""\
   import torch
   from torch import nn
 
@@ -27,19 +26,17 @@ NEVER = Rule(
       loss.backward()
 +     optimizer.step()
 """,
-        remedy="Call optimizer.step() after backward().",
-    )
+    remedy="Call optimizer.step() after backward().",
 )
 ANEW = Rule(
-    doc=RuleDoc(
-        code="GI366",
-        title="the optimizer is made anew for each step",
-        summary="A new optimizer is made after each step of the last one, so its state is lost.",
-        explanation="Adam, RMSprop and SGD with momentum keep averages of earlier gradients for each parameter. A new "
-        "optimizer begins without them: Adam's first step moves every parameter by the learning rate, whatever the "
-        "size of its gradient, and momentum never builds up. Plain SGD has no state and is not reported, nor is an "
-        "optimizer that steps several times, as in meta-learning.",
-        change="""\
+    code="GI366",
+    title="the optimizer is made anew for each step",
+    summary="A new optimizer is made after each step of the last one, so its state is lost.",
+    explanation="Adam, RMSprop and SGD with momentum keep averages of earlier gradients for each parameter. A new "
+    "optimizer begins without them: Adam's first step moves every parameter by the learning rate, whatever the "
+    "size of its gradient, and momentum never builds up. Plain SGD has no state and is not reported, nor is an "
+    "optimizer that steps several times, as in meta-learning.",
+    change="""\
   import torch
   from torch import nn
 
@@ -52,19 +49,17 @@ ANEW = Rule(
       loss.backward()
       optimizer.step()
 """,
-        remedy="Make the optimizer once, before the loop.",
-    )
+    remedy="Make the optimizer once, before the loop.",
 )
 SCHEDULED = Rule(
-    doc=RuleDoc(
-        code="GI367",
-        title="the scheduler steps before the optimizer",
-        summary="scheduler.step() is called before optimizer.step(), so the first learning rate is never used.",
-        explanation="Since PyTorch 1.1 a scheduler sets the learning rate of the next step. If it steps before the "
-        "optimizer has stepped, the first value of the schedule is skipped, and every later one comes a step or an "
-        "epoch too early. torch warns once. Several steps of the scheduler in a row, which bring a schedule to "
-        "where training was interrupted, are not reported.",
-        change="""\
+    code="GI367",
+    title="the scheduler steps before the optimizer",
+    summary="scheduler.step() is called before optimizer.step(), so the first learning rate is never used.",
+    explanation="Since PyTorch 1.1 a scheduler sets the learning rate of the next step. If it steps before the "
+    "optimizer has stepped, the first value of the schedule is skipped, and every later one comes a step or an "
+    "epoch too early. torch warns once. Several steps of the scheduler in a row, which bring a schedule to "
+    "where training was interrupted, are not reported.",
+    change="""\
   import torch
   from torch import nn
 
@@ -79,19 +74,17 @@ SCHEDULED = Rule(
       optimizer.step()
 +     scheduler.step()
 """,
-        remedy="Call scheduler.step() after optimizer.step().",
-    )
+    remedy="Call scheduler.step() after optimizer.step().",
 )
 ZERO_RATE = Rule(
-    doc=RuleDoc(
-        code="GI368",
-        title="the learning rate is zero",
-        summary="Every parameter group has the learning rate 0, so no step changes anything.",
-        explanation="A learning rate of 0 comes from a configuration, from an integer division, or from code that is "
-        "meant to set it later. Reported if every step that was observed had it, and the optimizer still has it at the "
-        "end. An optimizer with a scheduler is reported if the scheduler has stepped five times and no other optimizer "
-        "learns either, because a warm-up may begin with 0; one with some groups at 0, which freezes them, is not.",
-        change="""\
+    code="GI368",
+    title="the learning rate is zero",
+    summary="Every parameter group has the learning rate 0, so no step changes anything.",
+    explanation="A learning rate of 0 comes from a configuration, from an integer division, or from code that is "
+    "meant to set it later. Reported if every step that was observed had it, and the optimizer still has it at the "
+    "end. An optimizer with a scheduler is reported if the scheduler has stepped five times and no other optimizer "
+    "learns either, because a warm-up may begin with 0; one with some groups at 0, which freezes them, is not.",
+    change="""\
   import torch
   from torch import nn
 
@@ -104,8 +97,7 @@ ZERO_RATE = Rule(
       loss.backward()
       optimizer.step()
 """,
-        remedy="Pass a positive learning rate.",
-    )
+    remedy="Pass a positive learning rate.",
 )
 
 

@@ -4,19 +4,18 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import GradientMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 OTHER_LOSS = Rule(
-    doc=RuleDoc(
-        code="GI370",
-        title="gradients of another loss are applied",
-        summary="An optimizer applies gradients that the backward for another optimizer has left.",
-        explanation="The loss of a generator goes through the discriminator, and that of an actor through the critic, "
-        "so its backward adds gradients there as well. They point the other way: they make the discriminator easier to "
-        "fool. The discriminator's gradients must be cleared before its own backward, not only after its own step. "
-        "Losses that are added up over several backward calls are not reported, nor are parameters that several "
-        "optimizers train, nor a trunk that learns from the losses of all heads.",
-        change="""\
+    code="GI370",
+    title="gradients of another loss are applied",
+    summary="An optimizer applies gradients that the backward for another optimizer has left.",
+    explanation="The loss of a generator goes through the discriminator, and that of an actor through the critic, "
+    "so its backward adds gradients there as well. They point the other way: they make the discriminator easier to "
+    "fool. The discriminator's gradients must be cleared before its own backward, not only after its own step. "
+    "Losses that are added up over several backward calls are not reported, nor are parameters that several "
+    "optimizers train, nor a trunk that learns from the losses of all heads.",
+    change="""\
   import torch
   from torch import nn
 
@@ -34,8 +33,7 @@ OTHER_LOSS = Rule(
       loss_a.backward()
       optimizer_a.step()
 """,
-        remedy="Call zero_grad() of an optimizer right before the backward whose gradients it is to apply.",
-    )
+    remedy="Call zero_grad() of an optimizer right before the backward whose gradients it is to apply.",
 )
 
 

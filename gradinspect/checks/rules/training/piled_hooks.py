@@ -4,19 +4,18 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import HookPile
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 PILED = Rule(
-    doc=RuleDoc(
-        code="GI802",
-        title="hooks pile up",
-        summary="Each iteration registers one more hook on the same tensor or module.",
-        explanation="A hook stays until the handle that its registration returns is removed. If a loop registers it on "
-        "a parameter or a module, there is one more in each iteration, and all of them run: a hook that halves a "
-        "gradient halves it again and again, one that stores activations stores them many times, and what the hooks "
-        "refer to is never freed. Hooks on the results of operators are gone with their graph and are not reported, "
-        "nor are those that are removed.",
-        change="""\
+    code="GI802",
+    title="hooks pile up",
+    summary="Each iteration registers one more hook on the same tensor or module.",
+    explanation="A hook stays until the handle that its registration returns is removed. If a loop registers it on "
+    "a parameter or a module, there is one more in each iteration, and all of them run: a hook that halves a "
+    "gradient halves it again and again, one that stores activations stores them many times, and what the hooks "
+    "refer to is never freed. Hooks on the results of operators are gone with their graph and are not reported, "
+    "nor are those that are removed.",
+    change="""\
   import torch
   from torch import nn
 
@@ -29,8 +28,7 @@ PILED = Rule(
       model(torch.randn(5, 8)).square().mean().backward()
       optimizer.step()
 """,
-        remedy="Register the hook once, before the loop, or remove its handle in the same iteration.",
-    )
+    remedy="Register the hook once, before the loop, or remove its handle in the same iteration.",
 )
 
 

@@ -4,18 +4,17 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import GradientMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 SCALED = Rule(
-    doc=RuleDoc(
-        code="GI369",
-        title="the optimizer applies scaled gradients",
-        summary="A GradScaler scaled the loss, and the optimizer steps without dividing the gradients again.",
-        explanation="scaler.scale(loss) multiplies the loss, by 65,536 to begin with, so that small gradients do not "
-        "vanish in float16. scaler.step(optimizer) divides the gradients by the same factor, and leaves a step out "
-        "if they are not finite. optimizer.step() knows nothing of it: with SGD each update is 65,536 times too "
-        "large; with Adam the factor cancels, until a gradient overflows. There is no error.",
-        change="""\
+    code="GI369",
+    title="the optimizer applies scaled gradients",
+    summary="A GradScaler scaled the loss, and the optimizer steps without dividing the gradients again.",
+    explanation="scaler.scale(loss) multiplies the loss, by 65,536 to begin with, so that small gradients do not "
+    "vanish in float16. scaler.step(optimizer) divides the gradients by the same factor, and leaves a step out "
+    "if they are not finite. optimizer.step() knows nothing of it: with SGD each update is 65,536 times too "
+    "large; with Adam the factor cancels, until a gradient overflows. There is no error.",
+    change="""\
   import torch
   from torch import nn
 
@@ -30,8 +29,7 @@ SCALED = Rule(
 +     scaler.step(optimizer)
 +     scaler.update()
 """,
-        remedy="Replace optimizer.step() by scaler.step(optimizer).",
-    )
+    remedy="Replace optimizer.step() by scaler.step(optimizer).",
 )
 
 

@@ -5,20 +5,19 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import SharedLayer
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 # how people write that they want one layer
 _ON_PURPOSE = re.compile(r"shar|tied|tie_|recur|universal|albert|unroll", re.IGNORECASE)
 
 SHARED = Rule(
-    doc=RuleDoc(
-        code="GI372",
-        title="one layer stands for several",
-        summary="A container has the same layer in all its places, so all of them share one set of parameters.",
-        explanation="`[layer] * 6` is a list with six references to one layer. nn.ModuleList and nn.Sequential accept "
-        "it, and the model has the parameters of one layer instead of six. A layer that is called several times, tied "
-        "weights, and a line whose names say that the layer is shared are not reported.",
-        change="""\
+    code="GI372",
+    title="one layer stands for several",
+    summary="A container has the same layer in all its places, so all of them share one set of parameters.",
+    explanation="`[layer] * 6` is a list with six references to one layer. nn.ModuleList and nn.Sequential accept "
+    "it, and the model has the parameters of one layer instead of six. A layer that is called several times, tied "
+    "weights, and a line whose names say that the layer is shared are not reported.",
+    change="""\
   import torch
   from torch import nn
 
@@ -27,8 +26,7 @@ SHARED = Rule(
   loss = layers(torch.randn(5, 8)).square().mean()
   loss.backward()
 """,
-        remedy="Make each layer in a comprehension: [nn.Linear(8, 8) for _ in range(3)], or copy.deepcopy(layer).",
-    )
+    remedy="Make each layer in a comprehension: [nn.Linear(8, 8) for _ in range(3)], or copy.deepcopy(layer).",
 )
 
 

@@ -4,19 +4,18 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import SpoilingHook
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 SPOILED = Rule(
-    doc=RuleDoc(
-        code="GI803",
-        title="hook zeroes or reverses a gradient",
-        summary="In every call, a hook of a tensor returns only zeros, or the opposite of the gradient it gets.",
-        explanation="What a hook returns takes the place of the gradient. Zeros stop the training of everything behind "
-        "the tensor, while momentum and weight decay of an optimizer still move its parameters; a reversed sign makes "
-        "the optimizer climb. It is reported if every call shows it: zeros for a parameter that an optimizer holds, "
-        "and for the result of an operator; a reversed sign only for a parameter of a layer of torch.nn. Elsewhere it "
-        "is common, as for a Lagrange multiplier, or between adversaries.",
-        change="""\
+    code="GI803",
+    title="hook zeroes or reverses a gradient",
+    summary="In every call, a hook of a tensor returns only zeros, or the opposite of the gradient it gets.",
+    explanation="What a hook returns takes the place of the gradient. Zeros stop the training of everything behind "
+    "the tensor, while momentum and weight decay of an optimizer still move its parameters; a reversed sign makes "
+    "the optimizer climb. It is reported if every call shows it: zeros for a parameter that an optimizer holds, "
+    "and for the result of an operator; a reversed sign only for a parameter of a layer of torch.nn. Elsewhere it "
+    "is common, as for a Lagrange multiplier, or between adversaries.",
+    change="""\
   import torch
   from torch import nn
 
@@ -30,9 +29,8 @@ SPOILED = Rule(
       (model(x) - y).square().mean().backward()
       optimizer.step()
 """,
-        remedy="Return the gradient that you want, or None to leave it as it is. To freeze a parameter call "
-        "requires_grad_(False) on it, and to cut a value off use detach().",
-    )
+    remedy="Return the gradient that you want, or None to leave it as it is. To freeze a parameter call "
+    "requires_grad_(False) on it, and to cut a value off use detach().",
 )
 
 

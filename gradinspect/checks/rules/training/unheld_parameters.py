@@ -4,20 +4,19 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import UnheldParameters
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 UNHELD = Rule(
-    doc=RuleDoc(
-        code="GI361",
-        title="no optimizer holds these parameters",
-        summary="Backward computes gradients of parameters that no optimizer updates.",
-        explanation="An optimizer updates the tensors it was given when it was made. Layers in a plain list or dict, "
-        "and tensors that are no nn.Parameter, are not among `model.parameters()`. A layer that is replaced or added "
-        "later has new parameters, while the optimizer keeps the old ones; so has a copy. A second model, or a loss "
-        "with parameters of its own, has to be passed as well. There is no error: the rest of the model "
-        "learns. Intentional uses are not reported: a perceptual loss, a linear probe, inputs whose gradient is "
-        "wanted, a model that another optimizer trains.",
-        change="""\
+    code="GI361",
+    title="no optimizer holds these parameters",
+    summary="Backward computes gradients of parameters that no optimizer updates.",
+    explanation="An optimizer updates the tensors it was given when it was made. Layers in a plain list or dict, "
+    "and tensors that are no nn.Parameter, are not among `model.parameters()`. A layer that is replaced or added "
+    "later has new parameters, while the optimizer keeps the old ones; so has a copy. A second model, or a loss "
+    "with parameters of its own, has to be passed as well. There is no error: the rest of the model "
+    "learns. Intentional uses are not reported: a perceptual loss, a linear probe, inputs whose gradient is "
+    "wanted, a model that another optimizer trains.",
+    change="""\
   import torch
   from torch import nn
 
@@ -31,8 +30,7 @@ UNHELD = Rule(
       loss.backward()
       optimizer.step()
 """,
-        remedy="Use nn.ModuleList, nn.ModuleDict and nn.Parameter, and make the optimizer when the model is complete.",
-    )
+    remedy="Use nn.ModuleList, nn.ModuleDict and nn.Parameter, and make the optimizer when the model is complete.",
 )
 
 

@@ -5,18 +5,17 @@ from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import OptimizerMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule
 
 VANISHING = Rule(
-    doc=RuleDoc(
-        code="GI381",
-        title="the learning rate vanishes within a few steps",
-        summary="A scheduler that is stepped after each batch divides the learning rate each time.",
-        explanation="ExponentialLR, StepLR and MultiStepLR count calls of step(), not epochs. A factor that is meant "
-        "for an epoch, applied to each batch, brings the learning rate to nothing before the first epoch is over, "
-        "and the loss stays where it is. Reported if two steps of a scheduler, with one step of the optimizer before "
-        "each, have divided the learning rate by the same number, at least 5.",
-        change="""\
+    code="GI381",
+    title="the learning rate vanishes within a few steps",
+    summary="A scheduler that is stepped after each batch divides the learning rate each time.",
+    explanation="ExponentialLR, StepLR and MultiStepLR count calls of step(), not epochs. A factor that is meant "
+    "for an epoch, applied to each batch, brings the learning rate to nothing before the first epoch is over, "
+    "and the loss stays where it is. Reported if two steps of a scheduler, with one step of the optimizer before "
+    "each, have divided the learning rate by the same number, at least 5.",
+    change="""\
   import torch
   from torch import nn
 
@@ -32,8 +31,7 @@ VANISHING = Rule(
 -         scheduler.step()  # for each batch
 +     scheduler.step()
 """,
-        remedy="Call scheduler.step() once per epoch, or choose a factor near 1.",
-    )
+    remedy="Call scheduler.step() once per epoch, or choose a factor near 1.",
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from gradinspect.checks.findings import CALLED, Finding, Findings, Place, Suppression, place_to_change
-from gradinspect.checks.rule import RuleDoc
+from gradinspect.checks.rule import Rule
 from gradinspect.renderers.data.findings.rules import render_rule_markdown
 from gradinspect.renderers.data.json import json_text
 from gradinspect.units import escape_control
@@ -24,21 +24,21 @@ _LINK = re.compile(r"\[(?=[^\]]*\]\()")
 
 
 def render_findings_sarif(
-    found: Findings, docs: Sequence[RuleDoc], path_of: Callable[[str], str], *, version: str, program: str
+    found: Findings, rules: Sequence[Rule], path_of: Callable[[str], str], *, version: str, program: str
 ) -> str:
     """Write findings, those that are not reported as suppressed, and all rules.
 
     Args:
         found: The findings.
-        docs: What the rules declare.
+        rules: What the rules declare.
         path_of: Maps a file name in the record to its path in the repository.
         version: Of gradinspect.
         program: What was run; the results of one program replace its earlier ones, and no others.
     """
-    index = {doc.code: position for position, doc in enumerate(docs)}
+    index = {rule.code: position for position, rule in enumerate(rules)}
     places = _Places({file.name for file in found.files}, path_of)
     results = [_result(finding, index, places) for finding in (*found.findings, *found.suppressed)]
-    driver = {"name": "gradinspect", "version": version, "rules": [_rule(doc) for doc in docs]}
+    driver = {"name": "gradinspect", "version": version, "rules": [_rule(rule) for rule in rules]}
     notes = [{"level": "note", "message": _message(note)} for note in found.notes]
     run = {
         "tool": {"driver": driver},
@@ -81,15 +81,15 @@ class _Places:
         return location
 
 
-def _rule(doc: RuleDoc) -> dict[str, Any]:
-    sample = doc.sample.rstrip()
-    text = f"{doc.explanation}\n\n{doc.remedy}\n\nA program with the mistake:\n\n{sample}"
+def _rule(rule: Rule) -> dict[str, Any]:
+    sample = rule.sample.rstrip()
+    text = f"{rule.explanation}\n\n{rule.remedy}\n\nA program with the mistake:\n\n{sample}"
     return {
-        "id": doc.code,
-        "name": "".join(word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", doc.title)),
-        "shortDescription": {"text": doc.title},
-        "fullDescription": {"text": doc.summary},
-        "help": {"text": text, "markdown": render_rule_markdown(doc)},
+        "id": rule.code,
+        "name": "".join(word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", rule.title)),
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.summary},
+        "help": {"text": text, "markdown": render_rule_markdown(rule)},
         "defaultConfiguration": {"level": "error"},
         "properties": {"tags": ["pytorch", "autograd"]},
     }

@@ -12,8 +12,8 @@ from gradinspect.checks.findings import Finding, Findings, Place, ProgramFile, S
 from gradinspect.checks.registry import registry
 from gradinspect.renderers.data.findings.sarif import render_findings_sarif
 
-DOCS = [rule.doc for rule in registry().rules.values()]
-CODE = DOCS[0].code
+RULES = list(registry().rules.values())
+CODE = RULES[0].code
 HOSTILE = "x = '\x1b[2J\u202e' # {0} [a](1) {x} [b] \r\n"
 
 
@@ -24,7 +24,7 @@ def written(*findings: Finding, suppressed: tuple[Finding, ...] = (), notes: tup
         files=(ProgramFile(name="train.py", path="/home/me/my project/train.py"),),
     )  # fmt: skip
     text = render_findings_sarif(
-        found, DOCS, lambda file: f"my project/{file}", version="1.2", program=f"train.py {HOSTILE}"
+        found, RULES, lambda file: f"my project/{file}", version="1.2", program=f"train.py {HOSTILE}"
     )
     assert text.isascii()
     assert all(line.isprintable() for line in text.splitlines())
@@ -38,8 +38,8 @@ def test_a_run_without_findings_has_all_rules() -> None:
     rules = run.tool.driver.rules
 
     assert run.results == []
-    assert [rule.id for rule in rules] == [doc.code for doc in DOCS]
-    assert [rule.short_description.text for rule in rules] == [doc.title for doc in DOCS]
+    assert [rule.id for rule in rules] == [one.code for one in RULES]
+    assert [rule.short_description.text for rule in rules] == [one.title for one in RULES]
     assert all(len(rule.full_description.text) < 1000 for rule in rules)
     assert all("```diff" in (rule.help.markdown or "") for rule in rules)
     assert len({rule.name for rule in rules}) == len(rules)
@@ -123,7 +123,7 @@ def test_a_line_number_is_positive() -> None:
 def test_the_schema_is_named() -> None:
     """And the version of the standard."""
     found = Findings(source="train.py", num_calls=1, findings=())
-    document = json.loads(render_findings_sarif(found, DOCS, str, version="1", program="train.py"))
+    document = json.loads(render_findings_sarif(found, RULES, str, version="1", program="train.py"))
 
     assert document["$schema"].endswith("/sarif-schema-2.1.0.json")
     assert document["version"] == "2.1.0"
