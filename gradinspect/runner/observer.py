@@ -66,6 +66,9 @@ class Observer(ABC, Generic[T]):
     ) -> None:
         """Look at the tensors left at the end of a program, or returned by a callable."""
 
+    def ended_by(self, error: BaseException) -> None:  # most observers do not explain it
+        """Note the error that ends the program, before the result is asked for."""
+
     def settle(self) -> None:  # most observers wait for nothing
         """Stop waiting for later events: the program has ended, or the report comes next."""
 

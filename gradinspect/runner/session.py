@@ -237,6 +237,7 @@ class Session(Generic[T]):
             and explain_fake_error(error, self._request.values_hint, self._request.sizes_hint)
         ):
             return  # it would have been stopped before that
+        self._observer.ended_by(error)
         self.failure = self._failure_of(error)
         self.exit_code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else SCRIPT_FAILED
         if not self._has_answer() and self._run.problem is None:

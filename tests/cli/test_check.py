@@ -101,7 +101,7 @@ def test_codes_choose(tmp_path: Path) -> None:
     assert only.returncode == skipped.returncode == 3
     assert only.stdout.startswith("No problems found in 1 backward call of ")
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("gradinspect: No rule has the code 'GI99'. Known codes: GI101, ")
+    assert unknown.stderr.startswith("gradinspect: No rule has the code 'GI99'. Known codes: GI001, ")
 
 
 def test_steps_are_backward_calls(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from gradinspect.checks.evidence.program_files import program_files
 from gradinspect.checks.evidence.ranks import missing_notes
 from gradinspect.checks.evidence.watch_window import WatchWindow
 from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
-from gradinspect.checks.findings import Findings
+from gradinspect.checks.facts.failures import FailedCall
+from gradinspect.checks.findings import Finding, Findings
 from gradinspect.checks.registry import declared, findings_on
+from gradinspect.graph import Frame
 from gradinspect.runner.engine import missed_notes, not_followed_notes
 from gradinspect.runner.run import Run
 from gradinspect.source import Expression
@@ -17,9 +19,15 @@ from gradinspect.torch_api.probes import missing_sentences
 
 
 def conclusion(
-    run: Run, logs: ProgramLogs, watched: WatchedBackwards, *, window: WatchWindow, choice: CallChoice
+    run: Run,
+    logs: ProgramLogs,
+    watched: WatchedBackwards,
+    *,
+    window: WatchWindow,
+    choice: CallChoice,
+    failure: FailedCall | None = None,
 ) -> Findings | None:
-    """Return what was found so far; None before the first call.
+    """Return what was found so far; None before the first call, unless an error ended the program.
 
     Args:
         run: The run.
@@ -27,9 +35,10 @@ def conclusion(
         watched: Its backward calls.
         window: How long it was watched.
         choice: Which calls were looked at.
+        failure: The call of torch that ended the program.
     """
     observed, recorder = choice.observed, run.recorder
-    if not (observed.backwards or observed.grads):
+    if not (observed.backwards or observed.grads or failure):
         return None
     found = recorder.errors.found
     checked = [] if logs.custom is None else logs.custom.checked()
@@ -41,6 +50,8 @@ def conclusion(
             *(one for fact in (*logs.training.facts(), *checked) for one in findings_on(fact, found)),
         )
     )
+    if failure is not None and not any(_names(finding, failure.frame) for finding in findings):
+        findings = declared((*findings, *findings_on(failure, found)))
     ranks = logs.ranks
     return Findings(
         rank=0 if ranks is None else ranks.rank,
@@ -65,6 +76,11 @@ def conclusion(
             *missing_sentences(),
         ),
     )
+
+
+def _names(finding: Finding, frame: Frame) -> bool:
+    """Return whether a finding explains what happens on a line."""
+    return any((place.file, place.line) == (frame.file, frame.line) for place in finding.places)
 
 
 def _saw_all(run: Run, logs: ProgramLogs, watched: WatchedBackwards, window: WatchWindow) -> bool:

@@ -13,10 +13,12 @@ from types import FrameType
 
 from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.conclusion import conclusion
+from gradinspect.checks.evidence.failure import failed_call
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
 from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, WatchWindow
 from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
+from gradinspect.checks.facts.failures import FailedCall
 from gradinspect.checks.findings import Findings
 from gradinspect.checks.watched_calls import WatchedCall
 from gradinspect.errors import GradInspectError
@@ -74,6 +76,7 @@ class ChecksObserver(Observer[Findings]):
         self._steps = OptimizerSteps(run.recorder, self._look_at_window, self._logs.training.may_have_stepped)
         self._window = self._make_window(num_calls)
         self._is_settled = False
+        self._failure: FailedCall | None = None
         self._is_ending = False  # NOTE [The end of watching]
         self._leave_program = leave or self._end_recording
 
@@ -110,6 +113,14 @@ class ChecksObserver(Observer[Findings]):
                 self._attached.enter_context(log)
             yield
 
+    def ended_by(self, error: BaseException) -> None:
+        """Note the error that ends the program, if a call of torch raised it."""
+
+        def note() -> None:
+            self._failure = failed_call(error, self._logs.flow, self._recorder, self._logs.folder)
+
+        self._errors.guard(note)()
+
     def settle(self) -> None:
         """Look at what is left, and check the custom Functions: the program has ended."""
         if self._is_settled:
@@ -129,7 +140,9 @@ class ChecksObserver(Observer[Findings]):
 
     def result(self) -> Findings | None:
         """Return what was found so far; None before the first call."""
-        return conclusion(self._run, self._logs, self._watched, window=self._window, choice=self._choice)
+        return conclusion(
+            self._run, self._logs, self._watched, window=self._window, choice=self._choice, failure=self._failure
+        )
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Record the graph, look for problems before the engine runs, then observe the run."""

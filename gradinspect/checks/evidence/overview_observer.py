@@ -77,6 +77,10 @@ class OverviewObserver(Observer[Overview]):
         """Note a call that is not looked at."""
         self._checks.missed(kind)
 
+    def ended_by(self, error: BaseException) -> None:
+        """Note the error that ends the program."""
+        self._checks.ended_by(error)
+
     def settle(self) -> None:
         """Take what there is: the program has ended."""
         self._checks.settle()

@@ -1,0 +1,143 @@
+"""The call of torch whose error ended the program, and the tensors of its statement.
+
+NOTE [Errors of torch]
+An error counts only if torch raised it: the program's own innermost line does not raise, what it called is torch's, and
+the statement names a tensor. Names are looked up without running code of the program.
+"""
+
+import ast
+import dis
+import linecache
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.facts.failures import FailedCall, FailedTensor
+from gradinspect.checks.facts.value_flow import OUTSIDE
+from gradinspect.errors import text_of
+from gradinspect.graph import Frame
+from gradinspect.recording.frames import is_own_file, line_record
+from gradinspect.recording.recorder import Recorder
+from gradinspect.syntax import parse
+from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
+from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
+
+_KINDS = (RuntimeError, ValueError, IndexError)
+_TORCH = str(Path(torch.__file__).parent)
+MAX_TENSORS = 6
+
+
+def failed_call(error: BaseException, flow: Dataflow, recorder: Recorder, folder: Path) -> FailedCall | None:
+    """Return the call of torch that raised an error; None if something else did. NOTE [Errors of torch]."""
+    if not isinstance(error, _KINDS) or isinstance(error, torch.OutOfMemoryError):
+        return None
+    steps = list(_steps(error.__traceback__))
+    own = [place for place, step in enumerate(steps) if is_own_file(_file(step))]
+    if not own or _raises(steps[own[-1]]):
+        return None
+    last, deeper = steps[own[-1]], steps[own[-1] + 1 :]
+    if not all(_file(step).startswith(_TORCH) for step in deeper):
+        return None
+    with plain_tensors_only():
+        tensors = tuple(_described(last, flow, recorder, folder))
+    if not tensors:
+        return None
+    caller = steps[own[-2]] if len(own) > 1 else None
+    said = " ".join(text_of(error).split())
+    return FailedCall(
+        error=said.split(". ")[0].rstrip("."),
+        frame=_line(last, folder),
+        called=None if caller is None else _line(caller, folder),
+        tensors=tensors,
+    )
+
+
+def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _file(step: TracebackType) -> str:
+    return step.tb_frame.f_code.co_filename
+
+
+def _line(step: TracebackType, folder: Path) -> Frame:
+    return line_record(step.tb_frame.f_code, step.tb_lineno, folder)
+
+
+def _raises(step: TracebackType) -> bool:
+    """Return whether a line raises by itself: `raise` or `assert`."""
+    return step.tb_frame.f_code.co_code[step.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+def _described(step: TracebackType, flow: Dataflow, recorder: Recorder, folder: Path) -> Iterator[FailedTensor]:
+    seen: dict[int, torch.Tensor] = {}
+    for name, tensor in _named(step):
+        if id(tensor) in seen or len(seen) == MAX_TENSORS:
+            continue
+        seen[id(tensor)] = tensor
+        call = flow.read(tensor).call
+        number = None if call == OUTSIDE else flow.calls[call].frame
+        yield FailedTensor(
+            name=name,
+            dtype=str(tensor.dtype).removeprefix("torch."),
+            shape=tuple(tensor.shape),
+            device=str(tensor.device),
+            is_trained_leaf=tensor.requires_grad and is_leaf(tensor),
+            is_integer=not (ops.is_floating_point(tensor) or ops.is_complex(tensor)),
+            made=None if number is None else recorder.frames.record(number, folder),
+        )
+
+
+def _named(step: TracebackType) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors that a statement names; of a module those that it holds itself."""
+    for node in _names_in(_file(step), step.tb_lineno):
+        value = _value(node, step.tb_frame)
+        if isinstance(value, torch.Tensor):
+            yield ast.unparse(node), value
+        elif isinstance(value, nn.Module):
+            for name, parameter in own_parameters(value).items():
+                if isinstance(parameter, torch.Tensor):
+                    yield f"{ast.unparse(node)}.{name}", parameter
+
+
+def _names_in(file: str, line: int) -> list[ast.expr]:
+    """List the names and attributes that the statement on a line reads, the longest of each chain only."""
+    try:
+        tree = parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    around = [
+        node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    if not around:
+        return []
+    statement = min(around, key=lambda node: (node.end_lineno or 0) - node.lineno)
+    is_block = hasattr(statement, "body")  # its own line only
+    nodes = [one for one in ast.walk(statement) if isinstance(one, (ast.Name, ast.Attribute))]
+    nodes = [one for one in nodes if not is_block or one.lineno == line]
+    inner = {id(one.value) for one in nodes if isinstance(one, ast.Attribute)}
+    return [one for one in nodes if id(one) not in inner or isinstance(one, ast.Name)]
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """Look up a name or an attribute, without running code."""
+    if isinstance(node, ast.Name):
+        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    if not isinstance(node, ast.Attribute):
+        return None
+    base = _value(node.value, frame)
+    if isinstance(base, nn.Module):
+        held = {**own_buffers(base), **own_parameters(base), **own_children(base)}
+        return held.get(node.attr, vars(base).get(node.attr))
+    try:
+        return object.__getattribute__(base, "__dict__").get(node.attr)
+    except Exception:  # without attributes
+        return None

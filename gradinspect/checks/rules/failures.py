@@ -1,0 +1,74 @@
+"""The error of torch that ended the program, where no other rule explains it."""
+
+from collections.abc import Iterator
+
+from gradinspect.checks.facts.failures import FailedCall, FailedTensor
+from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Judge, Rule
+
+FAILED = Rule(
+    code="GI001",
+    title="torch refused a call",
+    summary="The program ended with an error of torch: which tensors its statement names, and what they are.",
+    explanation="torch names shapes, dtypes and devices, but neither variables nor the lines that made them. "
+    "gradinspect lists each tensor that the failed statement names with its dtype, shape and device, and the line "
+    "of the operator that made it. A leaf that requires grad cannot be written to while gradients are recorded: "
+    "torch.no_grad() is needed. For the other errors the facts are listed, and the question that decides. "
+    "Reported only if no other rule names the line that failed.",
+    change="""\
+  import torch
+
+  weight = torch.zeros(3, requires_grad=True)
+  x = torch.randn(5, 3)
+  for _ in range(2):
+      loss = (x @ weight - 1).square().mean()
+      loss.backward()
+-     weight -= 0.1 * weight.grad  # of a leaf, while gradients are recorded
+-     weight.grad = None
++     with torch.no_grad():
++         weight -= 0.1 * weight.grad
++     weight.grad = None
+""",
+    remedy="Compare what the finding lists with what the call expects.",
+)
+_LEAF = "a leaf Variable that requires grad"
+_NO_CAST = ("can't be cast to the desired output type", "Found dtype Long but expected")
+
+
+def failure_findings(fact: FailedCall) -> Iterator[Finding]:
+    """List what the tensors of the failed statement are."""
+    tensors = [one for one in fact.tensors if one.is_trained_leaf] if _is_leaf_write(fact) else fact.tensors
+    yield FAILED.finding(
+        text=f"torch says: {fact.error}. {' '.join(_described(one, fact) for one in tensors)}",
+        places=place_of("failed", fact.frame, fact.called),
+        remedy=_remedy(fact),
+        subjects=tuple(one.name for one in tensors),
+    )
+
+
+JUDGE = Judge(FailedCall, failure_findings)
+
+
+def _is_leaf_write(fact: FailedCall) -> bool:
+    return _LEAF in fact.error and any(one.is_trained_leaf for one in fact.tensors)
+
+
+def _described(one: FailedTensor, fact: FailedCall) -> str:
+    device = f" on {one.device}" if len({each.device for each in fact.tensors}) > 1 else ""
+    made = "" if one.made is None or one.made == fact.frame else f", made at {line_of(one.made)}"
+    leaf = ", a leaf that requires grad" if _is_leaf_write(fact) else ""
+    return f"{one.name} is {one.dtype} {list(one.shape)}{device}{leaf}{made}."
+
+
+def _remedy(fact: FailedCall) -> str:
+    where = line_of(fact.frame)
+    if _is_leaf_write(fact):
+        return f"Put {where} into 'with torch.no_grad():', so that the write is not recorded."
+    integers = [one.name for one in fact.tensors if one.is_integer]
+    if len(integers) == 1 and any(text in fact.error for text in _NO_CAST):
+        return f"At {where}, pass {integers[0]}.float()."
+    if len({one.device for one in fact.tensors}) > 1:
+        return "Which device is meant? Make the others there, or move them with to(device)."
+    if len({one.dtype for one in fact.tensors}) > 1 and "dtype" in fact.error.lower().replace("scalar type", "dtype"):
+        return "Which dtype is meant? Convert the others on the lines that made them."
+    return "Which of these shapes is not the one you expect? Follow it back from the line that made it."

@@ -1,0 +1,90 @@
+"""The call of torch that ended a program, and the tensors of its statement."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.failure import _named, _steps, failed_call
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.facts.failures import FailedCall
+from gradinspect.recording.recorder import Recorder
+
+
+def _error_of(function: Callable[[], object]) -> Exception:
+    try:
+        function()
+    except Exception as error:
+        return error
+    raise AssertionError
+
+
+def _failed(function: Callable[[], object], tmp_path: Path) -> FailedCall | None:
+    recorder = Recorder()
+    return failed_call(_error_of(function), Dataflow(recorder), recorder, tmp_path)
+
+
+def test_the_tensors_of_the_statement_are_listed(tmp_path: Path) -> None:
+    """Those of variables, and the parameters of a module."""
+
+    class Holder:
+        def __init__(self) -> None:
+            self.fc = nn.Linear(4, 2)
+
+    holder, x = Holder(), torch.zeros(3, 5)
+    found = _failed(lambda: holder.fc(x), tmp_path)
+    assert found is not None
+    assert {one.name: (one.shape, one.is_trained_leaf) for one in found.tensors} == {
+        "holder.fc.weight": ((2, 4), True),
+        "holder.fc.bias": ((2,), True),
+        "x": ((3, 5), False),
+    }
+    assert "mat1 and mat2 shapes cannot be multiplied" in found.error
+
+
+def test_integers_are_known(tmp_path: Path) -> None:
+    """They cannot hold what a loss computes."""
+    out, labels = torch.zeros(3), torch.zeros(3, dtype=torch.long)
+    found = _failed(lambda: nn.functional.binary_cross_entropy_with_logits(out, labels), tmp_path)
+    assert found is not None
+    assert {one.name: one.is_integer for one in found.tensors} == {"out": False, "labels": True}
+
+
+def test_what_the_program_raises_itself_is_its_own(tmp_path: Path) -> None:
+    """It says itself what is wrong."""
+    x = torch.zeros(3)
+
+    def fails() -> None:
+        if x.sum() == 0:
+            raise ValueError(f"empty: {x}")
+
+    assert _failed(fails, tmp_path) is None
+
+
+def test_a_statement_without_tensors_is_not_explained(tmp_path: Path) -> None:
+    """There is nothing to say."""
+    assert _failed(lambda: torch.zeros(-1), tmp_path) is None
+
+
+def test_errors_of_python_are_not_explained(tmp_path: Path) -> None:
+    """A misspelled method is no matter of tensors."""
+    x = torch.zeros(3)
+    assert _failed(lambda: getattr(x, "no" + "thing"), tmp_path) is None
+
+
+def test_no_property_of_the_program_runs() -> None:
+    """Names are looked up without running the program's code."""
+
+    class Reader:
+        @property
+        def weight(self) -> torch.Tensor:
+            raise AssertionError
+
+    reader, x = Reader(), torch.zeros(3)
+
+    def fails() -> torch.Tensor:
+        return x.view(7) if reader else reader.weight
+
+    steps = list(_steps(_error_of(fails).__traceback__))
+    assert [name for name, _ in _named(steps[-1])] == ["x"]

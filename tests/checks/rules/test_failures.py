@@ -1,0 +1,58 @@
+"""What is said of an error that no other rule explains."""
+
+from typing import Any
+
+import pytest
+
+from gradinspect.checks.facts.failures import FailedCall, FailedTensor
+from gradinspect.checks.findings import Finding
+from gradinspect.checks.rules.failures import failure_findings
+from gradinspect.graph import Frame
+
+
+def _frame(line: int) -> Frame:
+    return Frame(file="train.py", line=line, code="...", function="<module>")
+
+
+def _tensor(
+    name: str, dtype: str = "float32", shape: tuple[int, ...] = (3,), device: str = "cpu", **more: Any
+) -> FailedTensor:
+    facts: dict[str, Any] = {"is_trained_leaf": False, "is_integer": dtype.startswith("int"), "made": _frame(4), **more}
+    return FailedTensor(name=name, dtype=dtype, shape=shape, device=device, **facts)
+
+
+def _finding(error: str, *tensors: FailedTensor) -> Finding:
+    (found,) = failure_findings(FailedCall(error=error, frame=_frame(9), called=None, tensors=tensors))
+    return found
+
+
+def test_a_write_to_a_leaf_names_the_leaf_only() -> None:
+    """The other tensors of the statement are not the reason."""
+    weight, step = _tensor("weight", is_trained_leaf=True, made=None), _tensor("step")
+    found = _finding("a leaf Variable that requires grad is being used in an in-place operation", weight, step)
+    assert found.subjects == ("weight",)
+    assert found.text.endswith("weight is float32 [3], a leaf that requires grad.")
+    assert found.remedy.startswith("Put train.py:9 into 'with torch.no_grad():'")
+
+
+def test_a_target_of_integers_is_converted() -> None:
+    """Which one it is follows from the dtypes."""
+    found = _finding(
+        "result type Float can't be cast to the desired output type Long", _tensor("out"), _tensor("y", "int64")
+    )
+    assert found.text.endswith("out is float32 [3], made at train.py:4. y is int64 [3], made at train.py:4.")
+    assert found.remedy == "At train.py:9, pass y.float()."
+
+
+@pytest.mark.parametrize(
+    ("error", "other", "question"),
+    [
+        ("expected all tensors on one device", {"device": "meta"}, "Which device"),
+        ("mat1 and mat2 must have the same dtype", {"dtype": "float64"}, "Which dtype"),
+        ("The size of tensor a must match", {"shape": (4,)}, "Which of these shapes"),
+    ],
+)
+def test_without_a_sure_remedy_the_deciding_question_is_asked(error: str, other: dict[str, Any], question: str) -> None:
+    """Only the program knows which of two is meant."""
+    found = _finding(error, _tensor("a"), _tensor("b", **other))
+    assert found.remedy.startswith(question)
