@@ -236,6 +236,11 @@ class Recorder:
         return get_ident() == self._thread
 
     @property
+    def records_here(self) -> bool:
+        """Whether what this thread does is part of what is recorded, by whatever way we learn of it."""
+        return (self._all_threads or get_ident() == self._thread) and self.scope.is_here()
+
+    @property
     def is_hidden(self) -> bool:
         """Whether calls on the recorded thread are hidden, because the mode is forwarding one."""
         return self.is_active and get_ident() == self._thread and not is_on_stack(self._mode)

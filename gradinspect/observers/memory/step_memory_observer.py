@@ -171,12 +171,16 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        if not self._run.recorder.records_here:
+            return
         self._guarded(lambda: self._label(self._purposes.of_optimizer(optimizer)))
         self.phases.optimizer_begins()
         self._tracker.moved_on()
 
     @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        if not self._run.recorder.records_here:
+            return
         self.phases.optimizer_ends()
         self._stepped[id(optimizer)] += 1
         self._guarded(lambda: self._label(self._purposes.of_optimizer(optimizer)))

@@ -273,3 +273,67 @@ def test_a_fork_waits_for_our_code_on_other_threads() -> None:
         os.kill(child, signal.SIGKILL)
 
     assert ended == (child, 0)
+
+
+class SlowSteps(torch.optim.SGD):
+    """Steps until it is told to end."""
+
+    def __init__(self, begun: threading.Semaphore, may_end: threading.Event) -> None:
+        """Hold a parameter that nothing gives a gradient."""
+        super().__init__([nn.Parameter(torch.ones(2))], lr=0.1)
+        self.begun, self.may_end = begun, may_end
+
+    def step(self, _closure: object = None) -> None:
+        """Wait."""
+        self.begun.release()
+        self.may_end.wait()
+
+
+def test_steps_of_other_threads_do_not_count() -> None:
+    """Neither as parts of the steps whose memory is measured, nor as those of an optimizer that nothing reaches."""
+    begun, may_end, others = threading.Semaphore(0), threading.Event(), list[threading.Thread]()
+    inner, num_calls = step_of(), 0
+    alone = gi.fit(inner).peak_bytes
+    optimizers = [SlowSteps(begun, may_end) for _ in range(2)]
+
+    def step() -> None:
+        nonlocal num_calls
+        num_calls += 1
+        if num_calls == 2:  # the first one that is measured
+            for optimizer in optimizers:
+                others.append(threading.Thread(target=optimizer.step))
+                others[-1].start()
+                begun.acquire()
+        inner()
+
+    try:
+        assert gi.fit(step).peak_bytes == alone
+    finally:
+        may_end.set()
+    for thread in others:
+        thread.join()
+
+
+def test_an_optimizer_of_another_thread_is_not_judged() -> None:
+    """It may be one that learns nothing; the step that is checked has its own."""
+    inner, may_end, has_stepped = step_of(), threading.Event(), threading.Event()
+
+    def other() -> None:
+        optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1)
+        while not may_end.is_set():
+            optimizer.step()
+            has_stepped.set()
+
+    def step() -> None:
+        has_stepped.clear()
+        inner()
+        has_stepped.wait(1.0)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        found = gi.check(step)
+    finally:
+        may_end.set()
+        thread.join()
+    assert [one.code for one in found] == []
