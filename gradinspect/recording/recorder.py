@@ -400,7 +400,10 @@ class _CallMode(TorchFunctionMode):
             return result
         end = next_sequence_nr()
         if end != start or begun:
-            frame = frame_above()
+            try:
+                frame = sys._getframe(1)
+            except ValueError:  # C++ called, as on a thread of a device; in place, as above
+                frame = sys._getframe()
             number = None
             if end != start:
                 number = recorder.frames.number_of(frame)
