@@ -235,9 +235,8 @@ class Recorder:
         """Whether this is the recorded thread."""
         return get_ident() == self._thread
 
-    @property
     def records_here(self) -> bool:
-        """Whether what this thread does is part of what is recorded, by whatever way we learn of it."""
+        """Return whether what this thread does is part of what is recorded, by whatever way we learn of it."""
         return (self._all_threads or get_ident() == self._thread) and self.scope.is_here()
 
     @property

@@ -87,6 +87,7 @@ class _Registered(NamedTuple):
     hook: Callable[..., None]
     turn: AbstractContextManager[object]
     note: Callable[[Exception], object]
+    is_here: Callable[[], bool]
 
     def remove(self) -> None:
         """Call it no longer."""
@@ -107,8 +108,9 @@ class _OurHooks:
         hook: Callable[..., None],
         turn: AbstractContextManager[object] | None,
         note: Callable[[Exception], object],
+        is_here: Callable[[], bool] = lambda: True,
     ) -> _Registered:
-        added = _Registered(self, hook, turn or nullcontext(), note)
+        added = _Registered(self, hook, turn or nullcontext(), note, is_here)
         with self._lock:
             self._all = (*self._all, added)
             if self._handle is None:
@@ -148,6 +150,8 @@ class _OurHooks:
         if torch.compiler.is_compiling():  # it is traced, and does not happen yet
             return
         for one in self._all:
+            if not one.is_here():
+                continue
             with one.turn:
                 try:
                     one.hook(*arguments)
@@ -162,6 +166,7 @@ def optimizer_steps(
     after: Callable[..., None] | None = None,
     note: Callable[[Exception], object],
     turn: AbstractContextManager[object] | None = None,
+    is_here: Callable[[], bool] = lambda: True,
 ) -> Iterator[None]:
     """Listen to each step of every optimizer.
 
@@ -170,9 +175,10 @@ def optimizer_steps(
         after: Called after it.
         note: Called with an error of a listener; the program goes on.
         turn: A lock that all of them hold.
+        is_here: Whether a step on this thread is any of their business; it is asked before they wait for their turn.
     """
-    added = [] if before is None else [_STEP_BEGINS.add(before, turn, note)]
-    added += [] if after is None else [_STEP_ENDS.add(after, turn, note)]
+    added = [] if before is None else [_STEP_BEGINS.add(before, turn, note, is_here)]
+    added += [] if after is None else [_STEP_ENDS.add(after, turn, note, is_here)]
     try:
         yield
     finally:

@@ -16,7 +16,6 @@ from torch.optim.optimizer import Optimizer
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.recorder import Recorder
-from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import is_step_hooked, optimizer_steps
 from gradinspect.torch_api.patching.noticing import noticing
 from gradinspect.torch_api.patching.patches import patched
@@ -29,17 +28,8 @@ def heard_steps(
     recorder: Recorder, before: Callable[..., None], after: Callable[..., None]
 ) -> AbstractContextManager[None]:
     """Listen to each step that is recorded, when it is the recorder's turn, which counts errors of listeners."""
-
-    def recorded(listener: Callable[..., None]) -> Callable[..., None]:
-        @uncompiled
-        def hear(*step: object) -> None:
-            if recorder.records_here:
-                listener(*step)
-
-        return hear
-
-    heard = {"before": recorded(before), "after": recorded(after)}
-    return optimizer_steps(**heard, note=recorder.errors.note, turn=recorder.turn)
+    note, turn = recorder.errors.note, recorder.turn
+    return optimizer_steps(before=before, after=after, note=note, turn=turn, is_here=recorder.records_here)
 
 
 class OptimizerSteps:

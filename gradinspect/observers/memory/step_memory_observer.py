@@ -109,7 +109,8 @@ class StepMemoryObserver(Observer[StepMemory]):
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Follow storages, and be told of each optimizer's step."""
-        steps = optimizer_steps(before=self._before_step, after=self._after_step, note=self.failed)
+        is_here = self._run.recorder.records_here
+        steps = optimizer_steps(before=self._before_step, after=self._after_step, note=self.failed, is_here=is_here)
         with steps, self._tracker, self._sent or nullcontext():
             yield
 
@@ -171,16 +172,12 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if not self._run.recorder.records_here:
-            return
         self._guarded(lambda: self._label(self._purposes.of_optimizer(optimizer)))
         self.phases.optimizer_begins()
         self._tracker.moved_on()
 
     @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if not self._run.recorder.records_here:
-            return
         self.phases.optimizer_ends()
         self._stepped[id(optimizer)] += 1
         self._guarded(lambda: self._label(self._purposes.of_optimizer(optimizer)))
