@@ -28,6 +28,7 @@ from gradinspect.runner.run import Run
 STEPS: Final = 2  # the first one is under way when it begins to be followed: NOTE [One after the other]
 TOO_SHORT: Final = "Not measured: the program ended before a whole step came after those that were checked."
 TOO_SLOW: Final = f"Not measured: a whole step after those that were checked took more than {MOST_SECONDS:.0f} s."
+NOT_FOLLOWED: Final = "The memory of a step could not be followed"
 IN_A_THREAD: Final = "Not measured: another thread than the one that runs the program calls backward."
 
 
@@ -100,6 +101,8 @@ class OverviewObserver(Observer[Overview]):
 
     def _why_no_memory(self) -> str:
         """Say why no whole step was followed."""
+        if self._memory is not None and self._memory.problem is not None:
+            return f"{NOT_FOLLOWED}: {self._memory.problem}"
         is_stopped = self._no_memory == TOO_SHORT and self._run.stopper.is_stopping
         return TOO_SLOW if is_stopped else self._no_memory
 
@@ -119,7 +122,7 @@ class OverviewObserver(Observer[Overview]):
                 self._memory = StepMemoryObserver(self._run, STEPS, self._held(call))
                 self._attached.enter_context(self._memory.attached())
             except (GradInspectError, RuntimeError) as error:  # as where the program profiles itself
-                self._no_memory = f"The memory of a step could not be followed: {error}"
+                self._no_memory = f"{NOT_FOLLOWED}: {error}"
                 self._memory = None
                 self._run.stop(call.caller)
                 return None
@@ -135,9 +138,7 @@ class OverviewObserver(Observer[Overview]):
         yield from Purposes(self._run.recorder).of_graph(roots, lambda: list(variables_from(call.frame)))
 
     def _whole_step(self) -> StepMemory | None:
-        if self._memory is None or self._memory.is_partial:
+        memory = self._memory
+        if memory is None or memory.is_partial or memory.problem is not None:
             return None
-        if self._memory.problem is not None:
-            self._no_memory = f"The memory of a step could not be followed: {self._memory.problem}"
-            return None
-        return self._memory.result()
+        return memory.result()
