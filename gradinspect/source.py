@@ -102,6 +102,17 @@ def parse_source(text: str) -> Source:
     return Script(_existing(Path(text)))
 
 
+def source_words(source: Source) -> tuple[str, ...]:
+    """Write a source as words of a command line."""
+    match source:
+        case Module(name):
+            return ("-m", name)
+        case Expression(module, text):
+            return (f"{module}:{text}",)
+        case CaptureFile(path) | Script(path):
+            return (str(path),)
+
+
 def looks_like_source(text: str) -> bool:
     """Return whether a word of a command line names a program or a capture file, even one that does not exist."""
     is_name = text.endswith((".py", ".ipynb", *CAPTURE_SUFFIXES)) or ":" in text or os.sep in text

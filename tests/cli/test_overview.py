@@ -109,6 +109,18 @@ def test_commands_can_be_pasted(tmp_path: Path) -> None:
     ]
 
 
+def test_commands_repeat_how_the_program_is_run(tmp_path: Path) -> None:
+    """A callable with its input and loss, and without compiling."""
+    (tmp_path / "model.py").write_text("from torch import nn\ndef net():\n    return nn.Linear(3, 2)\n")
+    words = ["model.py:net()", "--input", "2x3:float32", "--loss", "out.square().mean()", "--eager"]
+    done = gradinspect(*words, cwd=tmp_path, COLUMNS="200")
+    lines = [shlex.split(line) for line in done.stdout.splitlines() if "gradinspect trace" in line]
+
+    assert [line[-7:] for line in lines] == [
+        ["trace", "model.py:net()", "--input", "2x3", "--loss", "out.square().mean()", "--eager"]
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

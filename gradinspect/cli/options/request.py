@@ -12,7 +12,7 @@ from gradinspect.cli.options.help import RUN
 from gradinspect.cli.options.shared import Command, with_options
 from gradinspect.errors import GradInspectError
 from gradinspect.request import At, Request
-from gradinspect.source import CaptureFile, Expression, Module, parse_input, parse_source
+from gradinspect.source import CaptureFile, Expression, Module, parse_input, parse_source, source_words
 
 
 class RunOption(NamedTuple):
@@ -215,12 +215,19 @@ def _read_words(**values: Any) -> list[str]:  # noqa: ANN401  # any options
     words: list[str] = []
     for name, value in values.items():
         option = _OPTIONS[name].option
-        for one in value if isinstance(value, list) else [value]:
+        for one in value if isinstance(value, (list, tuple)) else [value]:
             if one is True:
                 words.append(option)
             elif one is not None and one is not False:
                 words += [option, str(one)]
     return words
+
+
+def words_of(request: Request) -> list[str]:
+    """Write what was asked for as words of a command line, for another verb."""
+    asked = {name: getattr(request, name) for name, row in _OPTIONS.items() if row.each}
+    script = ["--", *request.arguments] if request.arguments else []
+    return [*source_words(request.source), *_read_words(**asked), *script]
 
 
 _OF_EACH = [
