@@ -23,7 +23,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.terminal.gradients.call import GradientsPage, number
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.renderers.terminal.text import wrap
+from gradinspect.renderers.terminal.text import listed_within, wrap
 from gradinspect.units import format_bytes, format_calls, format_count, format_held, format_share
 
 LABEL_CELLS: Final = 11
@@ -72,17 +72,8 @@ class OverviewPage(Page):
         figures = summarize(graph)
         leaves = format_count(figures.leaves, "leaf", "leaves")
         yield f"{format_count(figures.nodes, 'node')}, {leaves}, depth {figures.max_depth:,}"
-        yield self._listed(list(_outer_modules(graph, "×" if self.unicode else "x")))
-
-    def _listed(self, names: Sequence[str]) -> str:
-        """List as many names as fit, and count the rest."""
-        room = self.width - LABEL_CELLS
-        for shown in range(len(names), 0, -1):
-            rest = len(names) - shown
-            line = ", ".join([*names[:shown], *([f"{rest:,} more"] if rest else [])])
-            if cell_len(self.visible(line)) <= room or shown == 1:
-                return line
-        return ""
+        names = [self.visible(name) for name in _outer_modules(graph, "×" if self.unicode else "x")]
+        yield listed_within(names, self.width - LABEL_CELLS, lambda rest: f"{rest:,} more", least=1)
 
     def _held(self, graph: Graph) -> Iterator[str]:
         try:

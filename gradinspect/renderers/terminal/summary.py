@@ -8,7 +8,7 @@ from rich.text import Text
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.summary import Summary, describe_edges
 from gradinspect.graph import Origin
-from gradinspect.renderers.terminal.text import cut_end, shorten
+from gradinspect.renderers.terminal.text import cut_end, listed_within, shorten
 from gradinspect.units import brief, escape_control, format_bytes, format_count, format_held
 
 GRAD_OPTION = "; --grad N shows one"  # of the autograd.grad calls that were not recorded
@@ -67,17 +67,5 @@ def largest_first(summary: Summary) -> Iterator[tuple[Origin, int]]:
 
 def _classes_line(summary: Summary, width: int) -> str:
     """List as many classes as fit, most frequent first, and count the rest."""
-    parts: list[str] = []
-    length, num_classes = 0, len(summary.classes)
-    for name, count in summary.classes.items():
-        parts.append(f"{count:,} {brief(name)}")
-        length += cell_len(parts[-1]) + 2
-        if length > width + 2:
-            break
-    while True:
-        left_out = num_classes - len(parts)
-        more = [f"{left_out:,} more {'class' if left_out == 1 else 'classes'}"] if left_out else []
-        line = ", ".join(parts + more)
-        if cell_len(line) <= width or not parts:
-            return line
-        parts.pop()
+    parts = [f"{count:,} {brief(name)}" for name, count in summary.classes.items()]
+    return listed_within(parts, width, lambda rest: f"{rest:,} more {'class' if rest == 1 else 'classes'}")

@@ -3,7 +3,7 @@
 What comes in: strings, some of them from the user's program. What goes out: strings of known width.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from textwrap import TextWrapper
 from typing import NamedTuple
 
@@ -30,6 +30,29 @@ def visible(text: str, *, unicode: bool) -> str:
     r"""Write control and invisible characters as escapes, such as `\x1b`; without `unicode`, all but ASCII."""
     text = escape_control(text)
     return text if unicode else text.encode("ascii", errors="backslashreplace").decode()
+
+
+def listed_within(parts: Sequence[str], width: int, more: Callable[[int], str], *, least: int = 0) -> str:
+    """List as many parts as fit, and count the rest, in time that does not depend on how many there are.
+
+    Args:
+        parts: In words that can be shown.
+        width: Cells.
+        more: Says how many are left out.
+        least: How many are listed even if they do not fit.
+    """
+    shown, length = list[str](), 0
+    for part in parts:
+        shown.append(part)
+        length += cell_len(part) + 2
+        if length > width + 2 and len(shown) >= least:
+            break
+    while True:
+        rest = len(parts) - len(shown)
+        line = ", ".join([*shown, *([more(rest)] if rest else [])])
+        if cell_len(line) <= width or len(shown) <= least:
+            return line
+        shown.pop()
 
 
 def harmless(line: Text | str) -> Text | str:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from gradinspect.renderers.terminal.text import Part, fit, shorten, visible
+from gradinspect.renderers.terminal.text import Part, fit, listed_within, shorten, visible
 
 
 def test_control_characters_become_escapes() -> None:
@@ -40,3 +40,13 @@ def test_nothing_is_wider_than_its_room(parts: list[Part], num_cells: int) -> No
     shown = [part._replace(text=visible(part.text, unicode=True)) for part in parts]
 
     assert cell_len(fit(shown, num_cells, "…").plain) <= num_cells
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=12), max_size=30), st.integers(1, 60), st.integers(0, 2))
+def test_as_many_parts_as_fit(parts: list[str], width: int, least: int) -> None:
+    """In order, and the rest is counted; no longer list would fit."""
+    rests = [[f"+{len(parts) - number}"] if number < len(parts) else [] for number in range(len(parts) + 1)]
+    lists = [", ".join([*parts[:number], *rest]) for number, rest in enumerate(rests)]
+    most = max((number for number, line in enumerate(lists) if len(line) <= width), default=0)
+
+    assert listed_within(parts, width, lambda rest: f"+{rest}", least=least) == lists[max(most, min(least, len(parts)))]
