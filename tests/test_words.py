@@ -34,6 +34,9 @@ NEVER = {
     r"\bwhoever\b": "whoever",
     r"\bshall\b": "shall",
     r"\bin peace\b": "in peace",
+    r"\b(tells?|hears?) of\b": "tells of",
+    r"\bknow (of )?(none|nothing)\b": "Know none",
+    r"\bwithout a word\b": "without a word",
 }
 
 

@@ -17,7 +17,7 @@ class Peer:
     """Another rank."""
 
     def __init__(self, rank: int, now: float, silence_s: float = SILENCE_S) -> None:
-        """Know nothing yet.
+        """Start empty.
 
         Args:
             rank: Its number.

@@ -39,7 +39,7 @@ def end_of(peer: Peer) -> Trouble | None:
                            f"Make room there, or name another one: {FOLDER}=FOLDER.")  # fmt: skip
         if not peer.is_gone:
             return None
-        return Trouble(peer.rank, SCRIPT_FAILED, f"{name} ended without a word, as if killed: it was last "
+        return Trouble(peer.rank, SCRIPT_FAILED, f"{name} died (killed?): it was last "
                        f"{whereabouts(peer.state)}.")  # fmt: skip
     if outcome.exit_code < USER_CAN_FIX_IT:
         return None

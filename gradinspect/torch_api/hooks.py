@@ -243,7 +243,7 @@ def num_hooks_made() -> int | None:
 
 
 def hooked_node(handle: Any) -> Callable[[], object]:
-    """Return what tells whether the node that was hooked is alive, and keeps nothing: it gives None when it is not.
+    """Return a weak reference to the node that was hooked: it gives None when the node is gone.
 
     The dict of a node's hooks belongs to the node, and to nobody else; a handle knows it weakly, also when its own hook
     has been removed.

@@ -22,11 +22,11 @@ class GradInspectCallback(Callback):
         self.watch = TrainingWatch(checks=checks, capture_step=capture_step, save_to=save_to)
 
     def on_train_start(self, _trainer: Any, pl_module: Any) -> None:
-        """Begin to check."""
+        """Start checking."""
         self.watch.training_begins(type(pl_module).__name__)
 
     def on_train_batch_start(self, *_event: Any) -> None:
-        """Begin a step."""
+        """Start a step."""
         self.watch.step_begins()
 
     def on_train_batch_end(self, *_event: Any) -> None:

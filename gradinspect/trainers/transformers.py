@@ -21,11 +21,11 @@ class GradInspectCallback(TrainerCallback):
         self.watch = TrainingWatch(checks=checks, capture_step=capture_step, save_to=save_to)
 
     def on_train_begin(self, _args: Any, _state: Any, _control: Any, **given: Any) -> None:
-        """Begin to check."""
+        """Start checking."""
         self.watch.training_begins(type(given.get("model")).__name__)
 
     def on_step_begin(self, _args: Any, _state: Any, _control: Any, **_given: Any) -> None:
-        """Begin a step."""
+        """Start a step."""
         self.watch.step_begins()
 
     def on_step_end(self, _args: Any, _state: Any, _control: Any, **_given: Any) -> None:

@@ -57,12 +57,12 @@ class TrainingWatch:
         self._capturing: LiveSession[tuple[Graph, ...]] | None = None
 
     def training_begins(self, label: str) -> None:
-        """Begin to check."""
+        """Start checking."""
         self._label = label
         self._try(self._begin)
 
     def step_begins(self) -> None:
-        """Begin to record if this is the step."""
+        """Start recording if this is the step."""
         self._step += 1
         self._try(self._begin_step)
 

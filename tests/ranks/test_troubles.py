@@ -43,9 +43,9 @@ def test_a_rank_that_goes_on_or_has_ended_well_is_in_no_trouble() -> None:
         (state(), Outcome(exit_code=2, sentence="No.", has_nothing=True),
          "Rank 1 called no backward before its program ended."),
         (state("a.py:7", pid=2**22 + 1), None,
-         "Rank 1 ended without a word, as if killed: it was last at a.py:7, in barrier(), before any backward call."),
+         "Rank 1 died (killed?): it was last at a.py:7, in barrier(), before any backward call."),
         (state("a.py:7", host="elsewhere"), None,
-         "Rank 1 ended without a word, as if killed: it was last at a.py:7, in barrier(), before any backward call."),
+         "Rank 1 died (killed?): it was last at a.py:7, in barrier(), before any backward call."),
     ],
 )  # fmt: skip
 def test_how_a_rank_ended_is_said(known: State, outcome: Outcome | None, said: str) -> None:

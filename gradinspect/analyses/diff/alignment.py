@@ -33,7 +33,7 @@ class Aligner:
     """Aligns many pairs of sequences, equal ones once."""
 
     def __init__(self) -> None:
-        """Remember nothing yet."""
+        """Start empty."""
         self._known: dict[tuple[tuple[Key, ...], tuple[Key, ...], bool], Pairs] = {}
 
     def align(self, first: Sequence[Key], second: Sequence[Key]) -> Pairs:

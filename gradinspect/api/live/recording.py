@@ -33,7 +33,7 @@ class Recording:
         self._thread = get_ident()
 
     def __enter__(self) -> Self:
-        """Begin to record this thread.
+        """Start recording this thread.
 
         Raises:
             GradInspectError: It was used before.

@@ -54,7 +54,7 @@ class LiveSession(Generic[T]):
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        """Begin to observe."""
+        """Start observing."""
         with ExitStack() as stack:
             stack.enter_context(self.run.interceptor)
             stack.enter_context(patched(*anomaly_stack_patches(stack_without_us), hidden_refs_patch()))

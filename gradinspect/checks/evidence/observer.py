@@ -227,7 +227,7 @@ class ChecksObserver(Observer[Findings]):
                 self._run.stop_after(SECONDS_WITHOUT_CALL)
 
     def _look_at_window(self) -> None:
-        """Begin to leave the program when enough was seen. NOTE [The end of watching]."""
+        """Start leaving the program when enough was seen. NOTE [The end of watching]."""
         if self._is_ending:
             return
         self._is_ending = self._window.is_enough()

@@ -1,4 +1,4 @@
-"""What ranks tell each other of their graphs."""
+"""What ranks exchange about their graphs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

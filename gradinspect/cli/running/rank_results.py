@@ -28,7 +28,7 @@ MAX_SUMMARIES = 8
 
 
 class RankResult(NamedTuple):
-    """What a rank tells of its result."""
+    """What a rank reports of its result."""
 
     moment: str = ""  # "backward #1", "end"
     facts: tuple[tuple[str, str], ...] = ()  # what is the same on all ranks, if they do the same

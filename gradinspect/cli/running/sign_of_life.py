@@ -35,7 +35,7 @@ class SignOfLife:
     """Tells the other process what happens."""
 
     def __init__(self) -> None:
-        """Begin with nothing to tell."""
+        """Start with nothing to report."""
         self._owner = os.getpid()
         self._shared: mmap.mmap | None = None
 

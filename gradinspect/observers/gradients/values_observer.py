@@ -13,7 +13,7 @@ class ValuesObserver(Observer[Graph]):
     """Listens from the start, measures during the requested call, then stops the program."""
 
     def __init__(self, run: Run) -> None:
-        """Set up; two observers of one run share what they hear."""
+        """Set up; two observers of one run share what they observe."""
         self._run = run
         listeners = run.recorder.listeners
         shared = [listener for listener in listeners if isinstance(listener, ForwardValues)]

@@ -156,7 +156,7 @@ _CONTAINERS = (list, tuple, collections.deque, set, frozenset)
 
 
 class _Holding:
-    """Knows of each class that was asked for whether its instances may hold something."""
+    """Tracks of each class that was asked for whether its instances may hold something."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[type, bool]] = {}  # by identity: a metaclass may define `==`, and no hash

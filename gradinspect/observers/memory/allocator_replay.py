@@ -26,7 +26,7 @@ class AllocatorReplay:
     """Writes what the profiler has seen into the ledgers."""
 
     def __init__(self, ledgers: DeviceLedgers, before: Iterable[tuple[Place, int, Purpose]]) -> None:
-        """Begin with what was alive already."""
+        """Start with what was alive already."""
         self._ledgers = ledgers
         self._allocations: dict[Place, Allocation] = {}
         self._unknown: dict[str, Allocation] = {}  # of each device: what nobody knows of
@@ -44,7 +44,7 @@ class AllocatorReplay:
                 self._allocations[place].label(purpose)
 
     def pinned(self, made: Iterable[tuple[Place, int]], maker: StorageMaker) -> None:
-        """Begin with memory that no event tells of."""
+        """Start with memory that no event reports."""
         for place, num_bytes in made:
             self._end(place)
             self._allocations[place] = self._ledgers.begin(num_bytes, maker, place[0])
@@ -53,7 +53,7 @@ class AllocatorReplay:
         """Give memory out, or take it back."""
         place = event.device, event.address or 0
         if event.num_bytes >= 0:
-            self._end(place)  # another thread took it back, of which the profiler does not hear
+            self._end(place)  # another thread took it back, which the profiler does not see
         if is_accelerator(event.device):
             self._follow(event, maker)
         if event.num_bytes >= 0:

@@ -40,8 +40,8 @@ _WHOLE = f"{_MARK}whole"  # a range around the program. NOTE [Memory of devices 
 _MIN_BYTES = 4096
 _STDERR = 2
 _GLOO = (
-    "This is more than the rank needs: gloo copies what it sends, and its threads free the copies, of which torch's "
-    "profiler does not hear. Without the other ranks it can be counted exactly: --world-size."
+    "This is more than the rank needs: gloo copies what it sends, and its threads free the copies, which torch's "
+    "profiler does not see. Without the other ranks it can be counted exactly: --world-size."
 )
 
 
@@ -68,7 +68,7 @@ class AllocatorTracker:
         Args:
             ledgers: What is written in the end.
             maker: Says what runs now.
-            recorder: Tells of each call of a torch function.
+            recorder: Reports each call of a torch function.
             before: What is alive already, and what its memory is for.
         """
         require_profiler_ranges()

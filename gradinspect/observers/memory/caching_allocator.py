@@ -34,7 +34,7 @@ class MemoryBlock:
     __slots__ = ("after", "before", "is_small", "num_bytes", "place", "stream", "used_on")
 
     def __init__(self, num_bytes: int, place: int, *, is_small: bool, stream: int = 0) -> None:
-        """Begin as the only one."""
+        """Start as the only one."""
         self.num_bytes = num_bytes
         self.place = place  # in an address space where no two segments touch
         self.is_small = is_small

@@ -101,7 +101,7 @@ class KernelScratch:
     """Measures kernels, each once."""
 
     def __init__(self) -> None:
-        """Know none."""
+        """Start empty."""
         self.notes: dict[str, None] = {}
         self._known: dict[object, int] = {}
         self._counters: dict[Any, Callable[[tuple[Any, ...]], int] | None] = {}

@@ -1,4 +1,4 @@
-"""Notice memory of the host that is page-locked, of whose allocator torch's profiler does not hear.
+"""Notice memory of the host that is page-locked, whose allocator torch's profiler does not see.
 
 It is seen when a tensor is pinned, or copied from it to a device, and followed until its storage is gone. Nothing is
 asked of a device before the program itself has used it: the question would make its context.
@@ -32,17 +32,17 @@ class Candidate(NamedTuple):
 
 
 class PinnedMemory:
-    """Knows the storages that are pinned now."""
+    """Tracks the storages that are pinned now."""
 
     def __init__(self, on_end: Callable[[tuple[str, int]], None]) -> None:
-        """Know of none.
+        """Start empty.
 
         Args:
             on_end: Called with the place of one that is gone.
         """
         self.was_seen = False
         self._on_end = on_end
-        self._alive: dict[int, Any] = {}  # address -> what tells of its end
+        self._alive: dict[int, Any] = {}  # address -> its finalizer
 
     def candidate(self, func: Any, args: tuple[Any, ...]) -> Candidate | None:
         """Return the tensor to look at when a function has returned."""

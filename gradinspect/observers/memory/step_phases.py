@@ -18,7 +18,7 @@ from gradinspect.torch_api.nodes import next_sequence_nr
 
 
 def _nodes_here() -> dict[int, int]:
-    """Begin to count the nodes of each thread: each has numbers of its own."""
+    """Start counting the nodes of each thread: each has numbers of its own."""
     return {get_ident(): next_sequence_nr()}
 
 

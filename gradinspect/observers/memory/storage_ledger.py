@@ -43,7 +43,7 @@ class Allocation:
     __slots__ = ("birth", "device", "maker", "num_bytes", "purpose")
 
     def __init__(self, num_bytes: int, maker: StorageMaker, birth: int, device: str = CPU) -> None:
-        """Begin."""
+        """Start."""
         self.num_bytes = num_bytes
         self.device = device
         self.maker = maker

@@ -43,7 +43,7 @@ class Purposes:
     """Finds them, and remembers what parameters are called."""
 
     def __init__(self, recorder: Recorder) -> None:
-        """Know nothing yet."""
+        """Start empty."""
         self.names = Names()  # of the last graph
         self._recorder = recorder
         self._names: dict[int, str] = {}  # key of a parameter's storage -> its name

@@ -61,9 +61,7 @@ class StorageTracker(TorchDispatchMode):
         note_unknown_allocations()
         self._ledgers = ledgers
         self._maker = maker
-        self._allocations: dict[
-            int, tuple[Allocation, Any]
-        ] = {}  # by the key of the storage, with what tells of its end
+        self._allocations: dict[int, tuple[Allocation, Any]] = {}  # by the key of the storage, with its finalizer
         self._held_once = _calibrated()
         self._counts_numbers = counts_numbers
         self._scratch = KernelScratch() if counts_numbers else None
@@ -72,7 +70,7 @@ class StorageTracker(TorchDispatchMode):
         self._made_by_last: set[int] = set()  # keys of what the node that runs has made
 
     def __enter__(self) -> Self:
-        """Begin to follow."""
+        """Start following allocations."""
         self._patches.enter_context(watched_allocations(self._resized, self._made))
         super().__enter__()
         return self

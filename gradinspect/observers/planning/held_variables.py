@@ -39,7 +39,7 @@ class HeldVariables:
     """Notes what variables hold whenever backward is about to start."""
 
     def __init__(self, base_folder: Path) -> None:
-        """Know of none."""
+        """Start empty."""
         self._base_folder = base_folder
         self._allocations: dict[_Seen, dict[Allocation, None]] = defaultdict(dict)
 

@@ -41,7 +41,7 @@ class ProjectedLoss:
     """Listens to calls of torch functions."""
 
     def __init__(self, run: Run, modules: OutermostModules) -> None:
-        """Know of none."""
+        """Start empty."""
         self._run = run
         self._modules = modules
         self._projections: dict[int, _Projection] = {}  # key of the storage of the logits; a later one may have it too

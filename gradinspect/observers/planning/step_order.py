@@ -26,7 +26,7 @@ class StepOrder:
         self._attached = ExitStack()
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
+        """Start watching."""
         self._attached.enter_context(optimizer_steps(before=self._before_step, note=self._note))
         return self
 

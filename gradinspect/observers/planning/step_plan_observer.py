@@ -85,7 +85,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         return end
 
     def settle(self) -> None:
-        """Take what there is."""
+        """Store the result so far."""
         self._steps.settle()
 
     def result(self) -> PlannedSteps | None:

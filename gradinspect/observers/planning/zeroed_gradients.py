@@ -19,14 +19,14 @@ class ZeroedGradients:
     """Watches `zero_grad` while it is active. Use it as a context manager, around the program."""
 
     def __init__(self, run: Run, phases: StepPhases) -> None:
-        """Know of nothing."""
+        """Start empty."""
         self.release: ReleaseGradients | None = None
         self._run = run
         self._phases = phases
         self._patches = ExitStack()
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
+        """Start watching."""
         patches = [noticing(Optimizer, "zero_grad", self._note), noticing(nn.Module, "zero_grad", self._note)]
         self._patches.enter_context(patched(*patches))
         return self

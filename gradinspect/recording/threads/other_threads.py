@@ -55,7 +55,7 @@ class WindowPlace(NamedTuple):
 
 
 class OtherThreads:
-    """Knows the threads of a recording. All numbers of threads are those that records show."""
+    """Tracks the threads of a recording. All numbers of threads are those that records show."""
 
     def __init__(self, own: ThreadRecord, on_first_node: Callable[[], None]) -> None:
         """Set up.
@@ -89,7 +89,7 @@ class OtherThreads:
         return self.num_calls if self._taken - {OWN} else 0
 
     def start(self) -> None:
-        """Begin, on the thread that is recorded."""
+        """Start, on the thread that is recorded."""
         self._own_thread = get_ident()
         others = (frame for thread, frame in sys._current_frames().items() if thread != self._own_thread)
         if not all(map(_is_ours, others)):

@@ -98,7 +98,7 @@ class StorageTable:
         )
 
     def keys(self) -> tuple[int, ...]:
-        """List what tells the storages apart, in the order of their numbers."""
+        """List what identifies the storages, in the order of their numbers."""
         return tuple(self._entries)
 
     def records(self) -> tuple[Storage, ...]:

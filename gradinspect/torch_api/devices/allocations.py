@@ -1,4 +1,4 @@
-"""What tells of memory: who holds it, and where it is made or resized without an operator."""
+"""Reference counts of storages, and allocations that no operator makes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ def note_unknown_allocations() -> None:
 
 
 def num_uses(tensor: torch.Tensor) -> tuple[int, int] | None:
-    """Count who holds a tensor, and who holds its memory, in C++; None where torch does not tell."""
+    """Count who holds a tensor, and who holds its memory, in C++; None where torch does not say."""
     if not (_TENSOR_USES.is_there and _STORAGE_USES.is_there):
         return None
     return int(_TENSOR_USES.value(tensor)), int(_STORAGE_USES.value(key_of_storage(ops.untyped_storage(tensor))))

@@ -28,7 +28,7 @@ def require_profiler_ranges() -> None:
 
 
 def require_memory_events() -> None:
-    """Check that the profiler tells of memory.
+    """Check that the profiler reports memory.
 
     Raises:
         GradInspectError: This torch's does not.
@@ -37,7 +37,7 @@ def require_memory_events() -> None:
 
 
 def has_memory_events() -> bool:
-    """Return whether the profiler tells of memory."""
+    """Return whether the profiler reports memory."""
     return _TREE.is_there
 
 

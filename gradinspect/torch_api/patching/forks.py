@@ -72,7 +72,7 @@ class InOurState:
     __slots__ = ()
 
     def __enter__(self) -> None:
-        """Begin, when no other thread is about to fork."""
+        """Start, when no other thread is about to fork."""
         here = get_ident()
         with _switched.changed:
             if here not in _switched.threads and _switched.forking not in (None, here):

@@ -3,7 +3,7 @@
 NOTE [Warnings shown once]
 Python remembers at each place which warnings it has shown there, and forgets all of it once the filters are changed.
 `warnings.catch_warnings` changes them, so after it the program would show again what it shows once. Here the list of
-filters is exchanged without a word to Python; and what runs meanwhile, such as torch's own `catch_warnings`, does not
+filters is exchanged without telling Python; and what runs meanwhile, such as torch's own `catch_warnings`, does not
 make Python forget either.
 """
 

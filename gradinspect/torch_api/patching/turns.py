@@ -36,7 +36,7 @@ class Turns:
         self._preparing: int | None = None
 
     def enter(self, patience_s: float, *, to_be_observed: bool) -> bool:
-        """Begin a call of this thread, and return whether it may be observed: then no other begins before `prepared`.
+        """Start a call of this thread, and return whether it may be observed: then no other begins before `prepared`.
 
         Args:
             patience_s: How long to wait while others run and none of them begins or ends.

@@ -39,7 +39,7 @@ class _Begun(NamedTuple):
 
 
 class StepWrites:
-    """Knows which optimizer steps. Use it as a context manager, around the program."""
+    """Tracks which optimizer steps. Use it as a context manager, around the program."""
 
     def __init__(
         self,

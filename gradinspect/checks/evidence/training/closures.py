@@ -13,7 +13,7 @@ LEAST_CALLS = 2
 
 @dataclass
 class ClosureUse(local):  # steps of several threads may run at a time
-    """Knows the step that this thread runs, of the one optimizer of torch that calls its closure again and again."""
+    """Tracks the step that this thread runs, of the one optimizer of torch that calls its closure again and again."""
 
     optimizer: ReferenceType[LBFGS] | None = None
     name: str = ""

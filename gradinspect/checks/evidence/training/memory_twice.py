@@ -43,7 +43,7 @@ class _Place(NamedTuple):
 
 @dataclass
 class MemoryTwice:
-    """Knows the memory of the parameters that optimizers update. The log calls it with what it sees."""
+    """Tracks the memory of the parameters that optimizers update. The log calls it with what it sees."""
 
     registrations: Registrations
     gradients: GradientUse

@@ -43,7 +43,7 @@ class EvalModel(NamedTuple):
 
 @dataclass
 class Modes:
-    """Knows the modes of models. The log calls it with what it sees."""
+    """Tracks the modes of models. The log calls it with what it sees."""
 
     recorder: Recorder
     folder: Path = field(default_factory=Path)  # files below it are named relative to it

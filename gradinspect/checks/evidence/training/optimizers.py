@@ -74,7 +74,7 @@ class SeenOptimizer:
 
 @dataclass
 class Optimizers:
-    """Knows the optimizers. The log calls it with what it sees."""
+    """Tracks the optimizers. The log calls it with what it sees."""
 
     recorder: Recorder
     seen: list[SeenOptimizer] = field(default_factory=list)

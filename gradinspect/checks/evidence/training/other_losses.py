@@ -29,7 +29,7 @@ class GradientPart(NamedTuple):
 
 @dataclass
 class OtherLosses:
-    """Knows which backward calls each gradient consists of, and which optimizers stepped after each."""
+    """Tracks which backward calls each gradient consists of, and which optimizers stepped after each."""
 
     _parts: dict[int, list[GradientPart]] = field(default_factory=dict)  # by the id of the parameter
     _steps: dict[int, dict[int, int | None]] = field(default_factory=dict)  # time -> optimizer -> its earliest use

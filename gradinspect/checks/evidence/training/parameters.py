@@ -40,7 +40,7 @@ Leaves = Sequence[tuple[torch.Tensor, str]]  # with their names
 
 
 class ParameterLog:
-    """Knows what is odd about parameters."""
+    """Tracks what is odd about parameters."""
 
     def __init__(
         self, recorder: Recorder, folder: Path, gradients: GradientUse, registrations: Registrations,

@@ -16,7 +16,7 @@ MAX_NUMBERS = 10_000
 
 @dataclass
 class ScaledLosses:
-    """Knows the nodes of the graph that multiply a loss by a scale."""
+    """Tracks the nodes of the graph that multiply a loss by a scale."""
 
     identity_of: Callable[[Any], int] = sequence_nr  # of a live node
     _scalers: dict[int, ReferenceType[GradScaler]] = field(default_factory=dict)  # by identity of the node

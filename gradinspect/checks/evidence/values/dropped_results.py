@@ -47,7 +47,7 @@ class _Pending(NamedTuple):
 
 
 class DroppedResults:
-    """Knows the calls whose results were dropped. The log of calls and the observer call it with what they see."""
+    """Tracks the calls whose results were dropped. The log of calls and the observer call it with what they see."""
 
     def __init__(self, recorder: Recorder) -> None:
         """Share the recorder's frames."""
