@@ -43,7 +43,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     class OneWorkerForWhatIsShared(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            if file.endswith("_sweep.py") and config.option.markexpr == "not sweep":
+            if file.endswith("_sweep.py") and config.option.markexpr != "sweep":
                 return "shortened sweeps"
             return file if shares(file) else nodeid
 

@@ -127,6 +127,7 @@ def calls_of_methods(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.func.attr
 
 
+@pytest.mark.slow
 def test_methods_of_tensors_are_not_looked_up() -> None:
     """They may be the program's: NOTE [Our own calls] in `torch_api.patching.originals`."""
     called = {
@@ -153,6 +154,7 @@ def test_help_loads_nothing_heavy(heavy: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_public_names_are_there() -> None:
     """Each one is found, and no other is promised."""
     done = run_python(
@@ -164,6 +166,7 @@ def test_the_public_names_are_there() -> None:
     assert len(gradinspect.__all__) <= 25
 
 
+@pytest.mark.slow
 def test_a_run_imports_only_what_its_question_needs() -> None:
     """The rules of `check` alone are more than eighty modules, which no other verb waits for."""
     done = run_python(
@@ -177,6 +180,7 @@ def test_a_run_imports_only_what_its_question_needs() -> None:
     assert done.stdout.splitlines() == ["False True", "True True"]
 
 
+@pytest.mark.slow
 def test_a_run_imports_no_package_that_only_others_need() -> None:
     """Neither pytest nor a trainer nor the explorer's textual need be installed."""
     done = run_python(

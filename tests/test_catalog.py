@@ -38,6 +38,7 @@ def resolve(entry: Entry, num_places: int) -> list[str | None]:
     return [argument_name(record, record.nodes[0], position) for position in range(num_places)]
 
 
+@pytest.mark.slow
 def test_an_entry_tells_signature_places_formulas_and_what_is_saved(entries: dict[str, Entry]) -> None:
     """What a reader wants to know about a class is in its entry, in the order of the schema."""
     entry = entries["MaxBackward0"]
@@ -111,6 +112,7 @@ def test_two_lists_of_unknown_lengths_stay_without_names(monkeypatch: pytest.Mon
     assert resolve(entry, 7) == [None] * 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2], ids=["made", "from the cache"])
 def test_torch_is_not_imported(tmp_path: Path, times: int) -> None:
     """The catalogue is plain text about torch, read without it."""
@@ -135,6 +137,7 @@ def test_a_cached_catalogue_is_read_and_not_made_again(cache: Path, monkeypatch:
     assert [file.suffix for file in cache.iterdir()] == [".msgpack"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"\xc1", msgspec.msgpack.encode(["2.13.0"]), None])
 def test_a_damaged_cache_is_made_again(cache: Path, damage: bytes | None) -> None:
     """An empty, foreign or cut file is replaced without a word."""

@@ -94,6 +94,7 @@ def sweep(every: int, samples_each: int) -> Sweep:
     return found
 
 
+@pytest.mark.slow
 def test_op_samples_agree_with_the_dispatcher() -> None:
     """Places and saved outputs of every eighth op in torch's own list are what the dispatcher saw go in and out."""
     found = sweep(every=8, samples_each=3)

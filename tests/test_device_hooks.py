@@ -16,6 +16,8 @@ from device_said import printed
 from gradinspect.graph import Graph
 from gradinspect.storage.decoding import decode_graph
 
+pytestmark = pytest.mark.slow
+
 COPY = "ToCopyBackward0"  # from one device to another: on the CPU there is nothing to do
 
 

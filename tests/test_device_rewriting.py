@@ -123,6 +123,7 @@ def changed(capture: Capture, name: str) -> Capture:
     return capture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rewriting", REWRITINGS)
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_wrong_with_a_node_stays(rewriting: Rewriting, name: str, second_order: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from device_runs import PLAIN, SIMULATED, DeviceRuns, Ran
 
+pytestmark = pytest.mark.slow
+
 # Nothing is read by the programs themselves, so what is read is read by us; each line printed is an engine call.
 TRAIN = """\
 import torch

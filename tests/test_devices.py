@@ -37,6 +37,7 @@ def in_words(comparison: Comparison) -> str:
     return "\n\n".join(f"{one.program}, {one.verb}:\n" + "\n".join(one.left[:20]) for one in comparison.not_allowed)
 
 
+@pytest.mark.slow
 def test_some_programs_are_the_same_on_a_device(built_device: Path, tmp_path: Path) -> None:
     """Under each verb, and in the capture file; the sweep runs all programs."""
     comparison = compare(ALWAYS, tmp_path, built_device)
@@ -91,6 +92,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_the_device_is_one(built_device: Path) -> None:
     """It has memory of its own, an engine thread of its own, and counts what waits for it."""
     environment = {**os.environ, "LD_PRELOAD": str(built_device / building.PRELOADED)}
@@ -135,6 +137,7 @@ print(json.dumps([ran, {name: node._sequence_nr() for name, node in named.items(
 """
 
 
+@pytest.mark.slow
 def test_the_engine_runs_the_highest_number_of_any_thread_first(built_device: Path) -> None:
     """So nodes that a backward made run before older ones on the CPU, and after them on a device."""
     found = {}

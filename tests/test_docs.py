@@ -91,6 +91,7 @@ def test_the_schema_of_capture_files_is_up_to_date() -> None:
         jsonschema.validate(json.loads(encode_graph(record, compressed=False)), json.loads(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", RUN, ids=lambda path: path.name)
 def test_the_examples_of_the_library_run(document: Path, tmp_path: Path) -> None:
     """Those of one document after each other, as a reader types them; their assertions hold."""
@@ -101,6 +102,7 @@ def test_the_examples_of_the_library_run(document: Path, tmp_path: Path) -> None
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
@@ -121,6 +123,7 @@ def test_the_documents_show_what_is_printed(command: str, shown: str) -> None:
     assert printed.stdout.rstrip() == shown.rstrip()
 
 
+@pytest.mark.slow
 def test_the_pictures_are_as_the_tool_draws_them() -> None:
     """`python docs/make_pictures.py` makes them anew."""
     done = subprocess.run(

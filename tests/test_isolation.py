@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from runs import gradinspect, python
 
+pytestmark = pytest.mark.slow
+
 VERBS = ("trace", "saved", "memory", "memory --iterations 2", "check", "grads", "step", "grads --timeline t.json")
 REPLACED = {
     "no open, no sorted": "import builtins; builtins.open = builtins.sorted = builtins.print = None",

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed.")
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed.")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed.")

@@ -48,6 +48,7 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return request.param, read_graph(file)
 
 
+@pytest.mark.slow
 def test_the_sample_shows_its_lesson(sample: tuple[str, Graph]) -> None:
     """Nodes, leaves and classes are those that the lesson is about, and nothing is unreadable or unnamed by line."""
     name, graph = sample

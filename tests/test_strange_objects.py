@@ -6,6 +6,8 @@ import pytest
 from runs import gradinspect, python
 from strange_objects import PROGRAM
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("verb", "code"),

@@ -41,6 +41,7 @@ def test_a_step_that_trains() -> None:
     assert_no_findings(training())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-12, 1e-16, 1e8])
 def test_a_step_with_tiny_or_huge_gradients_trains(scale: float) -> None:
     """Gradients of 1e-32 are not zero, though the squares of their elements are; no norm of 1e25 is infinite."""
@@ -62,6 +63,7 @@ def test_a_gradient_that_was_not_measured_is_no_mistake() -> None:
         assert_trains(lambda: net(torch.ones(3, 4, device="meta")).sum().backward(), steps=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mistakes", "names"),
     [
@@ -79,6 +81,7 @@ def test_a_parameter_that_does_not_learn(mistakes: dict[str, Any], names: str) -
     assert " of step" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_findings_fail() -> None:
     """Those that are asked for, with the whole report."""
     with pytest.raises(AssertionError, match=r"(?s)^GI362  .*do  .*1 finding in"):
@@ -118,6 +121,7 @@ def test_a_graph_is_compared_with_a_golden_file(tmp_path: Path, monkeypatch: pyt
         assert_graph_matches(net(torch.ones(3, 2)).sum(), golden)
 
 
+@pytest.mark.slow
 def test_a_test_suite_as_a_user_writes_it(tmp_path: Path) -> None:
     """The fixture, the option and a failure, each in a worker of xdist."""
     (tmp_path / "test_model.py").write_text("""

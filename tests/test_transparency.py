@@ -14,6 +14,8 @@ import pytest
 from runs import gradinspect, python
 from turns import one_in
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent / "transparency_programs"
 PARTS = ("fingerprint", "call_counters", "counted_library")
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in PARTS)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from device_runs import PLAIN, SIMULATED, DeviceRuns, Ran
 
+pytestmark = pytest.mark.slow
+
 SPLIT = """\
 import torch
 from torch import nn

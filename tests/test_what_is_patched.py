@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from runs import gradinspect
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import atexit
 import torch

@@ -98,6 +98,7 @@ def test_where_it_was_captured(kind: CaptureKind, number: int | None, frame: int
     assert expected == summarize(graph(op("A"), frames=frames, captured_at=point)).captured_at
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_figures_agree_with_each_other(record: Graph) -> None:

@@ -68,6 +68,7 @@ def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "is_found"),
     [
@@ -86,6 +87,7 @@ def test_check_finds_a_rule_of_one_new_file(copy: Path, options: tuple[str, ...]
     assert done.returncode == int(is_found)
 
 
+@pytest.mark.slow
 def test_every_format_shows_a_rule_of_one_new_file(copy: Path) -> None:
     """As JSON and as an annotation."""
     document = json.loads(run(copy, "-m", "gradinspect", "check", "program.py", "--format", "json").stdout)
@@ -179,6 +181,7 @@ def calls_of(tree: ast.Module, name: str) -> list[ast.Call]:
     return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
 
 
+@pytest.mark.slow
 def test_only_a_declared_rule_makes_a_finding() -> None:
     """No other code constructs one, and no code of a rule steers anything outside its declaration."""
     for path in PACKAGE.rglob("*.py"):

@@ -74,6 +74,7 @@ def attacked(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
     return "" if code in {0, 1, 2, 130} and is_one and len(errors) < 2500 and not is_slow else f"{code} {errors[-300:]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_value_of_an_option_ends_in_a_traceback(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each option of each verb is given each value."""
@@ -91,6 +92,7 @@ def test_no_value_of_an_option_ends_in_a_traceback(verb: str, capsys: pytest.Cap
     assert wrong == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_source_ends_in_a_traceback(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Nor does any name of a program, a file, or what is explained."""
@@ -122,6 +124,7 @@ def _made(kind: str, file: Path) -> None:
             file.write_bytes(CONTENTS[kind])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["a pipe", "a folder", "a device", "a loop of links", *CONTENTS])
 @pytest.mark.parametrize("read", READS)
 def test_no_file_ends_in_a_traceback(read: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ BROKEN = sorted((PROGRAMS / "broken").glob("*.py"))
 CLEAN = sorted((PROGRAMS / "clean").glob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", one_in(20, BROKEN), ids=lambda path: path.stem)
 def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
     """Each finding that the program declares, with every line it names, and no other finding."""
@@ -26,6 +27,7 @@ def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", one_in(8, CLEAN), ids=lambda path: path.stem)
 def test_nothing_is_found_in_a_clean_program(script: Path) -> None:
     """Nothing is found, and every number it prints is the one that it prints by itself."""
@@ -70,6 +72,7 @@ def test_the_whole_screen() -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", one_in(3, [40, 60, 200]))
 def test_a_page_fits_any_width_and_alphabet(columns: int) -> None:
     """No line is wider than asked for, and an ASCII terminal gets ASCII."""
@@ -145,6 +148,7 @@ def test_what_cannot_be_checked_is_one_sentence(tmp_path: Path) -> None:
     assert "'check' has no option '--fake'." in fake.stderr
 
 
+@pytest.mark.slow
 def test_write_in_numpy_and_in_a_compiled_function_cost_nothing(tmp_path: Path) -> None:
     """torch.compile compiles one graph, as without us."""
     script = tmp_path / "compiled.py"

@@ -14,6 +14,8 @@ from check_expectations import options_of
 from check_runs import check_all
 from turns import one_in
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = sorted((Path(__file__).parent.parent / "check_programs" / "advice").glob("*.py"))
 _HEADER = re.compile(r"^# (expect|why|advice|never|lines): (.+)$", re.MULTILINE)
 

@@ -123,6 +123,7 @@ def test_unused_comments_are_not_reported_of_a_model_alone(tmp_path: Path) -> No
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_settings_and_the_command_line(project: Path) -> None:
     """`--select` sets the file's choice aside, `--skip` adds to it."""
 
@@ -146,6 +147,7 @@ def test_a_wrong_code_in_the_settings_is_named(project: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
+@pytest.mark.slow
 def test_a_baseline(project: Path) -> None:
     """Written, then nothing is reported; a new finding is, and one that was mended is no longer needed."""
     change(project / "pyproject.toml", "select", "baseline = 'known.json'\nselect")

@@ -7,6 +7,8 @@ import pytest
 from check_expectations import declared_findings
 from ranked import Ended, RankRun, on_ranks
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = Path(__file__).parent.parent / "check_programs" / "ranks"
 SCRIPTS = sorted(PROGRAMS.glob("*.py"))
 

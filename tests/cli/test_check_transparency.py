@@ -8,6 +8,7 @@ from runs import gradinspect, python
 PROGRAMS = sorted((Path(__file__).parent.parent / "check_programs" / "transparent").glob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", PROGRAMS, ids=lambda path: path.stem)
 def test_a_program_does_not_notice_check(script: Path) -> None:
     """What it prints, and how it ends, are the same."""
@@ -22,6 +23,7 @@ def test_a_program_does_not_notice_check(script: Path) -> None:
     assert (checked.returncode, plain.returncode) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("leaves", "options"),
     [("loss.backward()", ()), ("torch.autograd.backward(loss)", ()), ("torch.autograd.grad(loss, w)", ("--grad", "1"))],

@@ -110,6 +110,7 @@ def test_the_program_stops_where_its_next_graph_begins(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

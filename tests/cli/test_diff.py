@@ -182,6 +182,7 @@ def test_each_rank_writes_a_file_of_its_own() -> None:
     assert main(["diff", "run.0.json", "run.3.json"]) == 0
 
 
+@pytest.mark.slow
 def test_programs_run_apart_and_print_as_they_would() -> None:
     """Each in a process of its own, with its own arguments; captures and programs can be mixed."""
     done = gradinspect("diff", "--both", "train.py", "train.py -- exp long")
@@ -193,6 +194,7 @@ def test_programs_run_apart_and_print_as_they_would() -> None:
     assert ["+", "MulBackward0", "f32[3]", "+8", "B", "train.py:8"] in map(str.split, lines)
 
 
+@pytest.mark.slow
 def test_a_program_that_fails() -> None:
     """Its traceback, one sentence, and exit code 3; the other one is not run."""
     done = gradinspect("diff", "--both", "train.py -- fail", "train.py -- never")

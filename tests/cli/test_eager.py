@@ -39,6 +39,7 @@ def written(folder: Path, kind: str | None) -> Path:
     return script
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", COMPILED)
 def test_the_graph_is_that_of_the_program_without_compile(tmp_path: Path, kind: str) -> None:
     """With its modules, and `check` looks at all of it."""
@@ -57,6 +58,7 @@ def test_the_note_names_it(tmp_path: Path) -> None:
     assert "Not checked: code compiled by torch.compile, at train.py:11. --eager runs it as it is written." in said
 
 
+@pytest.mark.slow
 def test_the_environment_is_left_as_it_was(tmp_path: Path) -> None:
     """A program may set the variable of torch itself."""
     script = written(tmp_path, "a function")

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from runs import gradinspect, python
 
+pytestmark = pytest.mark.slow
+
 HEAD = "import os, signal, sys, torch\n(torch.ones(2, requires_grad=True) * 2).sum().backward()\n"
 ENDINGS = {
     "a number": "sys.exit(5)",

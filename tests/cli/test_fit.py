@@ -46,6 +46,7 @@ def test_json_has_the_peak_its_moment_its_kinds_and_what_is_not_counted() -> Non
     assert len(figures["steps"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "verdict", "status"), [("1", "does not fit", 1), ("1.5MiB", "may fit", 1), ("1GiB", "fits", 0)]
 )
@@ -62,6 +63,7 @@ def test_for_cuda_the_blocks_of_its_allocator_are_counted(limit: str, verdict: s
     assert done.returncode == status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["module", "line", "storage", "phase", "kind"])
 def test_each_grouping_is_shown(by: str) -> None:
     """Its bytes add up to the peak."""
@@ -273,6 +275,7 @@ for _ in range({rounds}):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--real",)])
 def test_optimizers_in_turn_need_as_many_steps_each(tmp_path: Path, words: tuple[str, ...]) -> None:
     """The state of both is there at the peak, as it is with any number of steps more."""

@@ -39,6 +39,7 @@ def searched(folder: Path, *words: str) -> dict[str, Any]:
     return figures
 
 
+@pytest.mark.slow
 def test_the_largest_size_fits_and_the_next_one_does_not(tmp_path: Path) -> None:
     """In inputs, in the script's arguments, and where the script sets a number, to the byte."""
     (tmp_path / "net.py").write_text(NET)

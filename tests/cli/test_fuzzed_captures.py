@@ -13,6 +13,8 @@ from turns import one_in
 from gradinspect.graph import Frame, Graph
 from gradinspect.storage import encode_graph
 
+pytestmark = pytest.mark.slow
+
 LIMITED = """
 import resource, sys
 import gradinspect.cli, gradinspect.storage, gradinspect.renderers.terminal.trees.tree

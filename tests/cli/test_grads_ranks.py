@@ -10,6 +10,8 @@ import pytest
 from runs import gradinspect
 from turns import one_in
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """\
 import gc, json, os, sys, torch
 from torch import distributed, nn

@@ -143,6 +143,7 @@ def test_a_bug_in_a_forked_run_comes_back(monkeypatch: pytest.MonkeyPatch) -> No
     assert "in fail" in caught.value.trace
 
 
+@pytest.mark.slow
 def test_a_bug_in_the_child_of_diff_is_4(folder: Path) -> None:
     """The child reports it, and we end with its code."""
     Path("train.py").write_text(

@@ -89,6 +89,7 @@ def planned(program: str, folder: Path, *options: str) -> tuple[int, dict[str, A
     return done.returncode, figures
 
 
+@pytest.mark.slow
 def test_the_cheapest_plan_is_what_it_says(tmp_path: Path) -> None:
     """With dropout: its peak is the allocator's, RNG state included, its gradients are those of the plain run."""
     status, figures = planned(GPT, tmp_path, "--fit", "1000KiB", "--try")
@@ -107,6 +108,7 @@ def test_the_cheapest_plan_is_what_it_says(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_where_no_plan_fits_it_says_what_stands_in_the_way(tmp_path: Path) -> None:
     """Exit 1, with the lowest peak and its moment and line."""
     (tmp_path / "train.py").write_text(PROGRAMS["SGD"])
@@ -117,6 +119,7 @@ def test_where_no_plan_fits_it_says_what_stands_in_the_way(tmp_path: Path) -> No
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_gradients_that_are_cleared_late_are_freed_early(tmp_path: Path) -> None:
     """The line is named, and freeing them costs nothing."""
     program = PROGRAMS["zeroed in place"]
@@ -135,6 +138,7 @@ def test_gradients_that_are_cleared_late_are_freed_early(tmp_path: Path) -> None
     assert best["bit_equal"] is True
 
 
+@pytest.mark.slow
 def test_what_is_pasted_has_the_peak_that_was_promised(tmp_path: Path) -> None:
     """At the line that is named; batch norms do not notice that they are computed twice."""
     peak = planned(RESNET, tmp_path, "--fit", "1GiB")[1]["peak_bytes"]
@@ -161,6 +165,7 @@ def test_counting_work_does_not_change_the_peak(tmp_path: Path) -> None:
     assert figures["peak_bytes"] == json.loads(fit.stdout)["peak_bytes"]
 
 
+@pytest.mark.slow
 def test_a_large_vocabulary_is_divided(tmp_path: Path) -> None:
     """Where nothing else is enough: its peak is the allocator's, its gradients are rounded otherwise, or not at all."""
     program = GPT.replace("vocabulary=20, layers=2", "vocabulary=2000, layers=1")
@@ -178,6 +183,7 @@ def test_a_large_vocabulary_is_divided(tmp_path: Path) -> None:
     assert re.fullmatch(r"at train\.py:\d+, .*: give what head is given at train\.py:\d+ to .*", best["edits"][0])
 
 
+@pytest.mark.slow
 def test_the_work_of_a_split_batch_is_that_of_the_whole(tmp_path: Path) -> None:
     """Also where a step begins with an operator that is counted."""
     program = BATCHES.replace("    x = torch.randn(100 * batch_size, 8)\n", "").replace("nn.BatchNorm1d(16), ", "")
@@ -189,6 +195,7 @@ def test_the_work_of_a_split_batch_is_that_of_the_whole(tmp_path: Path) -> None:
     assert {plan["flops_ratio"] for plan in split} == {1}
 
 
+@pytest.mark.slow
 def test_saved_tensors_are_held_in_half_precision(tmp_path: Path) -> None:
     """If that is asked for, last: its peak is the allocator's when the code is pasted."""
     program = GPT.replace("    optimizer.zero_grad()\n", "") + "    optimizer.zero_grad()\n"
@@ -211,6 +218,7 @@ def test_saved_tensors_are_held_in_half_precision(tmp_path: Path) -> None:
     assert json.loads(measured.stdout)["peak_bytes"] == best["peak_bytes"]
 
 
+@pytest.mark.slow
 def test_saved_tensors_are_offloaded_from_a_device(tmp_path: Path) -> None:
     """After the plans that move nothing, with the code and what is moved."""
     status, figures = planned(
@@ -258,6 +266,7 @@ def test_what_needs_values_is_one_sentence(line: str, options: tuple[str, ...], 
     assert done.stderr == f"gradinspect: '{line}' (train.py:11) {sentence}\n"
 
 
+@pytest.mark.slow
 def test_a_batch_is_split(tmp_path: Path) -> None:
     """Gradients are added up: the optimizer steps once for all parts, and the peak is the allocator's."""
     status, figures = planned(BATCHES, tmp_path, "--fit", "300KiB", "--split", "batch_size", "--try")
@@ -272,6 +281,7 @@ def test_a_batch_is_split(tmp_path: Path) -> None:
     assert "train.py:12, loss.backward(): divide by" in best["edits"][-1]
 
 
+@pytest.mark.slow
 def test_a_variable_that_holds_memory_is_deleted(tmp_path: Path) -> None:
     """In a file that the program imports too; the file stays as it is, and a list that is read later is only named."""
     (tmp_path / "train.py").write_text(HOLDING[0])

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from runs import python
 
+pytestmark = pytest.mark.slow
+
 # torch itself is imported first, since what is asked here is what we need. `_posixsubprocess` is how Python starts
 # processes on this machine, and it has Windows' own way there.
 WITHOUT = """

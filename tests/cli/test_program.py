@@ -448,6 +448,7 @@ def test_a_module_is_run_as_python_does(tmp_path: Path) -> None:
     assert "part.py:5" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     """A capture file can be committed and compared."""
     sample = Path(__file__).parent.parent.parent / "samples" / "transformer.py"

@@ -11,6 +11,8 @@ from ranked import Ended, RankRun, on_ranks
 
 from gradinspect.storage import read_graph
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = str(Path(__file__).parent.parent / "rank_programs" / "train.py")
 PIPELINE = str(Path(PROGRAM).with_name("pipeline.py"))
 VERBS = {

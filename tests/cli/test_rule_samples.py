@@ -11,6 +11,8 @@ from turns import one_in
 from gradinspect.checks.registry import registry
 from gradinspect.checks.rule import Rule
 
+pytestmark = pytest.mark.slow
+
 RULES = registry().rules
 
 

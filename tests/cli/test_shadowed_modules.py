@@ -9,6 +9,8 @@ import pytest
 from runs import PATIENCE_S, gradinspect, unmeasured
 from turns import one_in
 
+pytestmark = pytest.mark.slow
+
 OURS = (
     "cmd", "colorsys", "decimal", "fractions", "graphviz", "hmac", "html", "msgspec", "pydantic", "rich", "secrets",
     "shellingham", "shlex", "sysconfig", "typer", "webbrowser", "xml", "yaml", "zoneinfo",

@@ -294,6 +294,7 @@ def test_a_capture_file_has_no_values(product: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_at_a_terminal(product: Path) -> None:
     """A prompt, an empty line is a step, the end of input leaves."""
     master, terminal = pty.openpty()

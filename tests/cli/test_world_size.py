@@ -71,6 +71,7 @@ def figures_of(memory: dict[str, Any]) -> list[Sequence[int]]:
     return [(memory["peak_bytes"],), *steps]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", one_in(2, JOBS))
 def test_a_rank_alone_needs_what_it_needs_beside_others(job: tuple[str, int]) -> None:
     """To the byte after forward, at the peak, and after the step."""
@@ -80,6 +81,7 @@ def test_a_rank_alone_needs_what_it_needs_beside_others(job: tuple[str, int]) ->
     assert figures_of(alone(kind, size, rank)) == figures_of(beside_others(kind, size)[rank])
 
 
+@pytest.mark.slow
 def test_its_collectives_are_listed_in_order_with_their_modules() -> None:
     """Those that gather a module's weights in forward, then those of backward, with the bytes of the whole tensor."""
     figures = alone("sharded", 64, 63)
@@ -109,6 +111,7 @@ def test_the_page_says_which_rank_what_it_sends_and_both_shapes() -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("trace",), ("memory",), ("plan", "--fit", "1GiB")])
 def test_other_verbs_run_one_rank_too(words: tuple[str, ...]) -> None:
     """On fake tensors, as if --fake were given."""
@@ -117,6 +120,7 @@ def test_other_verbs_run_one_rank_too(words: tuple[str, ...]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "rank", "said"),
     [
@@ -172,6 +176,7 @@ def test_ranks_that_cannot_be_run_are_one_sentence(words: tuple[str, ...], sente
     assert (done.returncode, done.stderr) == (2, f"gradinspect: {sentence}\n")
 
 
+@pytest.mark.slow
 def test_a_rank_of_a_real_job_stays_what_it_is() -> None:
     """Under a launcher the option is refused."""
     done = gradinspect("fit", STEPS, "--world-size", "4", "--", "ddp", "gloo", RANK="0", WORLD_SIZE="2")

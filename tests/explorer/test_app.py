@@ -104,6 +104,7 @@ def test_the_panel_beside_the_tree() -> None:
     assert seen.status.startswith("There is nothing to expand in this row.")
 
 
+@pytest.mark.slow
 def test_keys_move_the_cursor() -> None:
     """Each way to get to a node ends there, one after the other."""
     steps: list[tuple[list[str], tuple[int, ...]]] = [
@@ -196,6 +197,7 @@ def test_the_last_line_names_the_keys_of_the_pane_and_what_was_answered() -> Non
     assert warned == "There were no warnings when the graph was recorded."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", ["q", ["ctrl+c"], [*":q", "enter"], [*"/q", "escape", "q"]])
 def test_quitting(keys: Sequence[str]) -> None:
     """By q, by Ctrl-C, by :q; a q that is typed into a search is a letter."""
@@ -226,6 +228,7 @@ def test_names_of_the_program_are_text() -> None:
         assert any("[red]x[/]" in line for line in seen.lines)
 
 
+@pytest.mark.slow
 def test_an_empty_graph() -> None:
     """There is a screen, and no key breaks it."""
     every_key = ["j", "k", "G", "g", "l", "h", "o", "]", ">", "n", "y", "tab", "enter", "z", "z", "z", "R", "z", "M"]
@@ -235,6 +238,7 @@ def test_an_empty_graph() -> None:
     assert "0 nodes" in seen.lines[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (300, 80)])
 def test_any_size(size: tuple[int, int]) -> None:
     """However small or large the terminal is."""

@@ -30,6 +30,7 @@ def figures(memory: Memory) -> list[tuple[object, ...]]:
     return [(held.num_bytes, held.held_as, held.shown_bytes, held.savers, held.info) for held in memory.storages]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_fake_and_real_agree(program: Callable[[], torch.Tensor]) -> None:
     """Node by node and byte by byte."""

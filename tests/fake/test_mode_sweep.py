@@ -74,6 +74,7 @@ def sweep(ops: list[Any], dtype: torch.dtype, at_least: int) -> None:
     assert agree >= at_least
 
 
+@pytest.mark.slow
 def test_every_sixteenth_operator() -> None:
     """A shortened sweep."""
     sweep(operators()[::16], torch.float32, 75)

@@ -136,6 +136,7 @@ def sweep(ops: list[Any], limit: int | None) -> int:
     return total
 
 
+@pytest.mark.slow
 def test_a_twelfth_of_all_ops() -> None:
     """Every twelfth op, its first two samples, real and complex."""
     assert sweep(operators()[::12], 2) > 250

@@ -28,6 +28,7 @@ def ranks() -> Ranks:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_parameters_keep_their_names(kind: str, ranks: Ranks) -> None:
     """Each leaf has the name that the parameter has in the user's model, on every rank."""

@@ -11,6 +11,8 @@ from factories import graph, leaf, op, saved
 from gradinspect.graph import Storage
 from gradinspect.renderers.html.page import render_html
 
+pytestmark = pytest.mark.slow
+
 
 def test_hostile_names_make_no_element(seen: Seen) -> None:
     """What a program calls its things is shown, not run."""

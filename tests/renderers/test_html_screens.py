@@ -14,6 +14,8 @@ from gradinspect.graph import Graph
 from gradinspect.renderers.html.page import render_html
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 
+pytestmark = pytest.mark.slow
+
 PHONE = {"width": 390, "height": 844}
 CLOSED_FILL = b".8902 .9255 .9804 rg"  # of the light theme, as PDF writes it
 FITS_ACROSS = """() => {

@@ -11,6 +11,8 @@ from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.renderers.diff_words import Side
 from gradinspect.renderers.html.sides_page import render_sides
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def sides(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:

@@ -41,6 +41,7 @@ def test_a_compiled_step_is_seen(program: Path) -> None:
     assert "◆ 0.weight" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", one_in(2, [["trace"], ["memory", "--iterations", "2"]]))
 def test_a_compiled_step_is_as_without_us(program: Path, words: list[str]) -> None:
     """As many graphs and graph breaks, no warning, and losses that are bit-equal."""
@@ -94,6 +95,7 @@ VERBS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", one_in(8, VERBS))
 def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> None:
     """Its step alone, and a whole training step: the same graphs and breaks, and parameters that are bit-equal."""
@@ -144,6 +146,7 @@ print(sum(counters["graph_break"].values()), counters["stats"], counters["aot_au
 """
 
 
+@pytest.mark.slow
 def test_a_checkpoint_inside_a_compiled_function_is_traced_as_without_us(tmp_path: Path) -> None:
     """Its block runs on fake tensors while it is traced, where nothing of ours may compute with real ones."""
     script = tmp_path / "compiled_checkpoint.py"
@@ -176,6 +179,7 @@ print([parameter.sum().item().hex() for parameter in model.parameters()], flush=
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", one_in(2, ("check", "grads")))
 @pytest.mark.parametrize("is_compiled", one_in(2, (False, True)))
 def test_nothing_of_ours_is_compiled_between_compiled_parts(tmp_path: Path, *, is_compiled: bool, verb: str) -> None:

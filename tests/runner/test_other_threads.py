@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from runs import gradinspect, python
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import builtins, importlib, os, sys, threading
 import torch

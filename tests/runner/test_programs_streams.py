@@ -51,6 +51,7 @@ def run(script: Path, program: str, words: str) -> tuple[int, bool, str]:
     return done.returncode, REPORTS[words] in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", list(REPORTS)[:3])
 @pytest.mark.parametrize("hook", HOOKS)
 def test_any_excepthook_leaves_the_report(hook: str, words: str, tmp_path: Path) -> None:
@@ -61,6 +62,7 @@ def test_any_excepthook_leaves_the_report(hook: str, words: str, tmp_path: Path)
     assert errors.endswith("gradinspect: The script failed with ValueError after 3 backward calls.\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", STREAMS)
 def test_any_stream_leaves_the_report(stream: str, tmp_path: Path) -> None:
     """Under each verb in turn; what Python says of a stream at its end, and its code, are as without us."""
@@ -74,6 +76,7 @@ def test_any_stream_leaves_the_report(stream: str, tmp_path: Path) -> None:
     assert all(not file.read_bytes() for file in tmp_path.glob("*.log"))  # our descriptors may have their numbers now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["del sys.excepthook", "sys.excepthook = None", "buffer = sys.stdout.detach()"])
 def test_programs_that_are_stopped(change: str, tmp_path: Path) -> None:
     """They are stopped and compared, though they lack what the threading module needs, or cannot be flushed."""

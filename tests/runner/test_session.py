@@ -48,6 +48,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_the_script_does_not_notice(tmp_path: Path) -> None:
     """What a program can see of itself, its workers and its numbers are those of a plain run."""
     folder = tmp_path / "project"
@@ -163,6 +164,7 @@ def test_an_interrupted_script_exits_as_python_does(tmp_path: Path) -> None:
     assert "gradinspect/" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_failing_script_shows_its_own_frames_only(tmp_path: Path) -> None:
     """The traceback is the one that python prints."""
     script = tmp_path / "broken.py"
@@ -229,6 +231,7 @@ print("counted", dict(counters["stats"]), dict(counters["graph_break"]), counter
 """
 
 
+@pytest.mark.slow
 def test_a_compiled_program_compiles_what_it_compiled_before(tmp_path: Path) -> None:
     """Recording causes no graph break, no recompile and no warning."""
     script = tmp_path / "compiled.py"
@@ -265,6 +268,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_engine_calls_of_all_kinds_still_work(tmp_path: Path) -> None:
     """Reentrant checkpoint counts once; scripted code, torch.func and LBFGS run as before."""
     script = tmp_path / "nested.py"
@@ -292,6 +296,7 @@ ROOMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ROOMS.values(), ids=ROOMS)
 @pytest.mark.parametrize("option", ["--continue", "--quiet-script"])
 def test_what_a_script_does_to_its_process_is_its_own_affair(change: str, option: str, tmp_path: Path) -> None:
@@ -323,6 +328,7 @@ def test_a_forked_child_ends_as_under_python(tmp_path: Path) -> None:
     assert done.stdout.count("backward #1") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "hint"),
     [

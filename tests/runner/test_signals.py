@@ -100,6 +100,7 @@ HANDLERS = {
 }
 
 
+@pytest.mark.slow
 @needs_timers
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
 def test_a_signal_during_the_report(handler: str, tmp_path: Path) -> None:

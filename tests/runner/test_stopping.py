@@ -140,6 +140,7 @@ for _ in DataLoader(TensorDataset(torch.ones(8, 2)), num_workers=2):
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_program_stops_and_cleans_up(name: str, tmp_path: Path) -> None:
     """What must run runs, what must not does not, no traceback is printed, and there is a report."""
@@ -175,6 +176,7 @@ def step(thing):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["test_it = step\ndef test_b(): print('LOST second')\n", "step(None)\n"])
 @pytest.mark.parametrize("option", [(), ("--continue",)])
 def test_pytest_ends_in_order(where: str, option: tuple[str, ...], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from gradinspect.graph import Gradients, Graph, NodeGradients, SavedValue
 from gradinspect.storage import decode_graph, encode_graph
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(graphs())
 def test_round_trip(record: Graph) -> None:

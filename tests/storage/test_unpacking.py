@@ -63,6 +63,7 @@ def test_an_endless_file_is_given_up_at_the_limit() -> None:
     assert endless.taken < 7 * 1024**2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no resource module")
 @pytest.mark.parametrize("start", [b"{", b'{"format":"gradinspect","version":1,"graph":{"source":"', b"\0"])
 def test_a_bomb_takes_little_memory(tmp_path: Path, start: bytes) -> None:

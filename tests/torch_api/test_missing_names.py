@@ -164,6 +164,7 @@ def check_verb(absent: tuple[str, ...], folder: Path, verb: tuple[str, ...]) -> 
         assert "No problems found" in output
 
 
+@pytest.mark.slow
 def test_a_name_is_really_taken_away(tmp_path: Path) -> None:
     """Or the tests below would prove nothing."""
     name = "torch._C._autograd._get_sequence_nr"
@@ -175,12 +176,14 @@ def test_a_name_is_really_taken_away(tmp_path: Path) -> None:
     assert has_one_sentence_of((name,), "\n".join(part.warnings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", one_in(8, NAMES))
 def test_a_record_without_one_name_says_less_and_nothing_wrong(path: str, graph: Graph, tmp_path: Path) -> None:
     """Each fact is that of the whole record or missing, and one sentence says why."""
     check_export((path,), tmp_path, graph)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", one_in(8, NAMES, first=1))
 def test_a_verb_without_one_name_never_ends_in_a_traceback(path: str, tmp_path: Path) -> None:
     """One verb for every eighth name; all of them in the sweep."""
@@ -195,6 +198,7 @@ def test_every_verb_without_every_name(path: str, verb: tuple[str, ...], tmp_pat
     check_verb((path,), tmp_path, verb)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.sweep) for seed in range(8, 200))])
 def test_several_names_at_once(seed: int, graph: Graph, tmp_path: Path) -> None:
     """Whatever else is gone, no verb fails and no record is wrong."""

@@ -46,6 +46,7 @@ def renumbered(old: Graph, seed: int) -> Graph:
     return replace(old, nodes=moved, roots=tuple(replace(root, node=place[root.node]) for root in old.roots))
 
 
+@pytest.mark.slow
 @given(graphs())
 def test_a_graph_equals_itself(one: Graph) -> None:
     """Whatever it contains, also if it was read twice."""
@@ -68,6 +69,7 @@ def test_numbers_are_no_difference_in_real_graphs(made: Graph, seed: int) -> Non
     assert diff_graphs(renumbered(made, seed), made).is_empty
 
 
+@pytest.mark.slow
 @given(connected_graphs(), connected_graphs())
 def test_both_directions_say_the_same(one: Graph, other: Graph) -> None:
     """What is added on the way there is removed on the way back."""
@@ -83,6 +85,7 @@ def test_both_directions_say_the_same(one: Graph, other: Graph) -> None:
     assert there.is_empty == back.is_empty
 
 
+@pytest.mark.slow
 @given(connected_graphs(), connected_graphs())
 def test_every_node_is_accounted_for(one: Graph, other: Graph) -> None:
     """The nodes of B are those of A without the removed ones and with the added ones, and rows have each once."""

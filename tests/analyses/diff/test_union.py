@@ -20,6 +20,7 @@ def united(before: Graph, after: Graph) -> Union:
     return union
 
 
+@pytest.mark.slow
 @given(connected_graphs(), connected_graphs())
 def test_every_node_is_there_once(before: Graph, after: Graph) -> None:
     """All of B, and those that only A has; AccumulateGrad nodes are last."""

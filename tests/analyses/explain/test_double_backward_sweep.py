@@ -83,6 +83,7 @@ def check(ops: list[Any], at_least: int) -> None:
     assert len(found) >= at_least
 
 
+@pytest.mark.slow
 def test_every_tenth_operator() -> None:
     """A shortened sweep."""
     check(operators()[::10], 20)

@@ -128,6 +128,7 @@ def test_the_way_to_the_root() -> None:
     assert place_name(two_layers(), 0, 0) == "[0]"
 
 
+@pytest.mark.slow
 @given(st.integers(1, 60), st.data())
 def test_the_way_is_made_of_edges(size: int, data: st.DataObject) -> None:
     """Each node on it has an edge to the one before, and no way is shorter than it needs to be."""

@@ -220,6 +220,7 @@ def test_zero_is_no_answer_where_nothing_can_be_known() -> None:
     assert measure_memory(graph(op("A"))).total_bytes == 0
 
 
+@pytest.mark.slow
 @given(graphs())
 def test_any_graph_adds_up(record: Graph) -> None:
     """All groupings, all kinds, the summary, and a table that was cut."""

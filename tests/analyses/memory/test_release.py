@@ -40,6 +40,7 @@ def test_many_moments_are_joined() -> None:
     assert moments[-1].held_bytes == 0
 
 
+@pytest.mark.slow
 @given(graphs())
 def test_all_is_freed_in_the_end(drawn: Graph) -> None:
     """The curve falls from all that is held to nothing, by what is freed."""
@@ -56,6 +57,7 @@ def test_all_is_freed_in_the_end(drawn: Graph) -> None:
     assert left == 0
 
 
+@pytest.mark.slow
 @given(graphs())
 def test_what_is_held_when_backward_reaches_a_node_agrees_with_the_curve(drawn: Graph) -> None:
     """Each moment of the curve is what the nodes after it keep; at node 0 nothing is freed yet."""

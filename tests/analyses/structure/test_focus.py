@@ -134,6 +134,7 @@ def test_gradients_go_with_their_nodes() -> None:
     assert part.gradients == Gradients(nodes=(replace(ran[1], node=0),), weight_norms={1: 3.0})
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(graphs(), st.data())
 def test_a_part_is_a_graph(whole: Graph, data: st.DataObject) -> None:

@@ -54,6 +54,7 @@ def test_codes_are_selected() -> None:
     assert "--" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_settings_of_the_project_count(tmp_path: Path) -> None:
     """Those for the file that defines the step; arguments count more."""
     (tmp_path / "steps.py").write_text(
@@ -69,6 +70,7 @@ def test_the_settings_of_the_project_count(tmp_path: Path) -> None:
     assert gi.check(step, select=["GI3"])
 
 
+@pytest.mark.slow
 def test_a_comment_ignores_a_finding() -> None:
     """On a line that it names."""
     net = nn.Linear(2, 1)

@@ -106,6 +106,7 @@ def test_what_a_block_has_seen_can_be_swapped() -> None:
     assert {leaf.origin for leaf in graph.storages} >= {"parameter", "input"}
 
 
+@pytest.mark.slow
 def test_many_blocks_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """No function that runs after each fork, and no object."""
     registered: list[object] = []

@@ -25,6 +25,7 @@ def training(num_nets: int = 1) -> Callable[[], None]:
     return step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_nets", [1, 2])
 def test_the_peak_is_that_of_fit(num_nets: int) -> None:
     """To the byte: what the check has kept and computed is not counted."""
@@ -40,6 +41,7 @@ def test_the_peak_is_that_of_fit(num_nets: int) -> None:
     assert "measured" in str(found)
 
 
+@pytest.mark.slow
 def test_a_mistake_is_found() -> None:
     """As `check` finds it."""
     x = torch.zeros(3, requires_grad=True)

@@ -85,6 +85,7 @@ def repeated_by_others(*steps: Callable[[], None]) -> Iterator[None]:
     assert not errors
 
 
+@pytest.mark.slow
 def test_steps_are_checked_in_several_threads() -> None:
     """Each finds what is wrong with its own step, and no more."""
 
@@ -110,6 +111,7 @@ def _without_zero_grad() -> Callable[[], None]:
     return step
 
 
+@pytest.mark.slow
 def test_steps_are_measured_in_several_threads_one_after_the_other() -> None:
     """There is one profiler; each peak is that of the same step measured alone."""
     alone = gi.fit(step_of()).peak_bytes
@@ -153,6 +155,7 @@ def test_calls_of_other_threads_are_counted_and_not_looked_at() -> None:
     assert "2 backward calls in several threads were not looked at." in found.notes
 
 
+@pytest.mark.slow
 def test_one_model_is_trained_by_several_threads_beside_a_check() -> None:
     """Their calls run the hooks of shared leaves; nothing of theirs is taken for the step's own."""
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
@@ -314,6 +317,7 @@ def test_steps_of_other_threads_do_not_count() -> None:
         thread.join()
 
 
+@pytest.mark.slow
 def test_an_optimizer_of_another_thread_is_not_judged() -> None:
     """It may be one that learns nothing; the step that is checked has its own."""
     inner, may_end, has_stepped = step_of(), threading.Event(), threading.Event()

@@ -114,6 +114,7 @@ def weight() -> torch.Tensor:
     return torch.ones(2, requires_grad=True)
 
 
+@pytest.mark.slow
 def test_autograd_grad_is_watched_for_two_calls_if_asked_for() -> None:
     """Else backward calls are, and as many as are cheap while nothing was found."""
     w = weight()
@@ -126,6 +127,7 @@ def test_autograd_grad_is_watched_for_two_calls_if_asked_for() -> None:
     assert (both.num_calls, both.num_grads) == (3, 0)
 
 
+@pytest.mark.slow
 def test_a_phase_is_a_line_with_its_caller_and_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not with the callers of that: the same loop may be called from many lines."""
     monkeypatch.setattr(watch_window, "CHEAP_CALLS", 0)
@@ -181,6 +183,7 @@ def test_what_follows_the_last_call_belongs_to_it() -> None:
     assert (found.num_calls, found.findings) == (1, ())
 
 
+@pytest.mark.slow
 def test_a_program_that_was_seen_to_its_end_is_complete() -> None:
     """Not one that failed, nor a model without its training, nor one call of which the next would show more."""
     w = weight()
@@ -312,6 +315,7 @@ def of_explained_zeros() -> Iterator[Callable[[], object]]:
     yield from [step] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "found"),
     [
@@ -414,6 +418,7 @@ def test_a_call_without_a_graph_counts() -> None:
     assert watch.enough == [False, True, True]
 
 
+@pytest.mark.slow
 def test_the_collector_is_left_as_it_was() -> None:
     """It does not look at a record while backward runs, unless the program decides on that itself."""
     frozen: list[int] = []

@@ -52,6 +52,7 @@ def fails(*_arguments: Any, **_keywords: Any) -> Any:
     raise ZeroDivisionError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("owner", "name"), SEAMS, ids=[f"{owner.__name__}.{name}" for owner, name in SEAMS])
 def test_an_error_of_ours_is_counted_and_not_raised(owner: type, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every log; the program's own numbers are those that it has alone."""
@@ -111,6 +112,7 @@ def of_numpy() -> None:
         (batch * weight).square().mean().backward()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "limit", "value", "end"),
     [

@@ -12,6 +12,8 @@ from gradinspect.api.live.checking import check_once
 from gradinspect.checks.evidence import watch_window
 from gradinspect.checks.findings import Findings
 
+pytestmark = pytest.mark.slow
+
 BROKEN = Path(__file__).parents[2] / "check_programs" / "broken"
 PROGRAMS = {
     "hidden_state": [

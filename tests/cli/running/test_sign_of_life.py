@@ -43,6 +43,7 @@ def on_a_terminal(body: str) -> bytes:
     return sent.replace(b"\r\r\n", b"\r\n")
 
 
+@pytest.mark.slow
 def test_a_silent_program_has_a_line_that_goes_away() -> None:
     """With its calls counted and its seconds."""
     sent = on_a_terminal("draw(); sign.call_reached(); draw(); sign.end(); print('result')")
@@ -52,6 +53,7 @@ def test_a_silent_program_has_a_line_that_goes_away() -> None:
     assert sent.endswith(ERASE_LINE.encode() + b"result\r\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "writes",
     [

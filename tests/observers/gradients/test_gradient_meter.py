@@ -64,6 +64,7 @@ def test_gradients_are_measured_on_a_device_without_float64() -> None:
     assert all(None not in incoming for incoming, _ in stats[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_gradients_are_bit_equal(program: Callable[[], torch.Tensor]) -> None:
     """With and without a meter; and no hook stays."""
@@ -83,6 +84,7 @@ def test_gradients_are_bit_equal(program: Callable[[], torch.Tensor]) -> None:
         assert torch.equal(left.to_dense(), right.to_dense())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_numbers_are_those_of_the_gradients(program: Callable[[], torch.Tensor]) -> None:
     """The norm that reaches each leaf is the norm of its `.grad`, of the sum where several were added."""

@@ -39,6 +39,7 @@ def ops_of(timeline: Timeline) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_every_node_has_its_time(program: Callable[[], torch.Tensor]) -> None:
     """Each once; nodes of one thread follow one another, operators are inside their node."""

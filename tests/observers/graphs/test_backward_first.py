@@ -170,6 +170,7 @@ def test_only_the_first_autograd_grad_is_recorded_and_no_tensor_is_kept(tmp_path
     assert done.stdout.startswith("alive 0\nautograd.grad #1  many.py:8")
 
 
+@pytest.mark.slow
 def test_the_program_is_as_without_us(tmp_path: Path) -> None:
     """Gradients after a recorded autograd.grad() are bit-equal, and no hook of the program has run once more."""
     script = tmp_path / "same.py"
@@ -195,6 +196,7 @@ def test_a_capture_file_tells_of_the_other_calls(programs: Path, tmp_path: Path)
     assert read.stdout.splitlines()[1] == "3 autograd.grad calls before it; --grad N shows one"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words", "expected"),
     [
@@ -226,6 +228,7 @@ def test_every_verb_takes_the_same_call(programs: Path, name: str, words: list[s
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sampler", "penalty"])
 def test_times_and_colors_take_the_same_call(programs: Path, name: str, tmp_path: Path) -> None:
     """A timeline and the gradients in a picture are of the call that is shown."""

@@ -19,6 +19,7 @@ def watched(program: str, folder: Path, *options: str) -> dict[str, Any]:
     return figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "held_by", "name", "line"), GROWING.values(), ids=GROWING)
 def test_each_holder_is_named(program: str, held_by: str, name: str, line: str | None, tmp_path: Path) -> None:
     """With the line that stored it, where one did."""
@@ -69,6 +70,7 @@ def test_memory_inside_a_tensor_is_counted(step: str, tmp_path: Path) -> None:
     assert not watched(program, tmp_path)["grows"]
 
 
+@pytest.mark.slow
 def test_a_deep_graph_is_let_go_without_overflow(tmp_path: Path) -> None:
     """Twenty thousand nodes more each time, walked each time."""
     program = (

@@ -28,6 +28,7 @@ def runs(request: pytest.FixtureRequest) -> dict[str, dict[str, Figures]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", one_in(2, list(PROGRAMS)))
 def test_the_peak_on_fake_tensors_is_the_allocators(name: str, runs: dict[str, dict[str, Figures]]) -> None:
     """To the byte, and what is alive at the peak adds up to it."""
@@ -37,6 +38,7 @@ def test_the_peak_on_fake_tensors_is_the_allocators(name: str, runs: dict[str, d
     assert sum(predicted["by_kind"].values()) == predicted["peak_bytes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", one_in(2, MEASURED))
 def test_the_peak_on_real_tensors_is_the_allocators(name: str, runs: dict[str, dict[str, Figures]]) -> None:
     """To the byte, scratch of kernels included."""
@@ -53,6 +55,7 @@ def test_scratch_of_a_kernel_that_is_too_large_to_be_run_is_named(tmp_path: Path
     assert any(item.startswith("scratch memory inside kernels") for item in figures["not_counted"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", one_in(2, [name for name in MEASURED if name not in INSIDE_A_KERNEL]))
 def test_fake_and_real_tensors_tell_the_same(name: str, runs: dict[str, dict[str, Figures]]) -> None:
     """Of what the peak is made, when it was, and what each step needs."""
@@ -79,6 +82,7 @@ def test_the_moment_and_the_kinds_are_named(tmp_path: Path) -> None:
     assert labels["second.weight (optimizer state)"] == 2 * 40 * 40 * 4 + 4
 
 
+@pytest.mark.slow
 def test_several_backward_calls_before_one_optimizer_step_are_one_step(runs: dict[str, dict[str, Figures]]) -> None:
     """Accumulated gradients do not make steps."""
     figures = runs["fake"]["accumulation"]
@@ -87,6 +91,7 @@ def test_several_backward_calls_before_one_optimizer_step_are_one_step(runs: dic
     assert figures["notes"] == []
 
 
+@pytest.mark.slow
 def test_a_step_may_run_forward_and_backward_itself(runs: dict[str, dict[str, Figures]]) -> None:
     """An optimizer that is given a closure does; each of its steps is one."""
     figures = runs["fake"]["closure"]

@@ -34,6 +34,7 @@ def gradients_of(output: torch.Tensor) -> list[torch.Tensor | None]:
     return [node.variable.grad for node in order if hasattr(node, "variable")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_gradients_are_bit_equal(program: Callable[[], torch.Tensor]) -> None:
     """With and without steps; every formula by hand gives what the engine passes on."""

@@ -29,6 +29,7 @@ def wrong_in(op: Any, dtype: torch.dtype) -> tuple[int, list[str]]:
     return compared, wrong
 
 
+@pytest.mark.slow
 def test_every_twelfth_operator() -> None:
     """A shortened sweep."""
     sweep(wrong_in, operators()[::12], torch.float32, 75)

@@ -48,6 +48,7 @@ print("parked", len(release._parked), release._on_collection in gc.callbacks)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["drop", "backward", "exit", "half", "fail"])
 def test_a_deep_chain_dies_in_peace(how: str, tmp_path: Path) -> None:
     """The process lives on, and nothing of the graph is held, whichever way the chain goes."""

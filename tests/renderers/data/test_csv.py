@@ -4,6 +4,7 @@ import csv
 import io
 import re
 
+import pytest
 from factories import graph, leaf, op, product_plus_two, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,6 +90,7 @@ def test_every_text_comes_back(names: list[str]) -> None:
     assert all(cell.isprintable() for cell in cells)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_every_graph_reads_back(record: Graph) -> None:

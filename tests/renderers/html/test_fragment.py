@@ -53,6 +53,7 @@ def test_equal_blocks_are_drawn_once() -> None:
     assert "<script" not in many
 
 
+@pytest.mark.slow
 @given(record=graphs())
 @settings(max_examples=30)
 def test_every_fragment_is_closed_and_asks_for_nothing(record: Graph) -> None:
@@ -96,6 +97,7 @@ def page() -> "Iterator[object]":
         browser.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("background", "color"), [("#fff", "rgb(17, 17, 17)"), ("#111", "rgb(221, 221, 221)")])
 def test_a_scope_expands_in_place(page: object, background: str, color: str) -> None:
     """By a click, without a script, in the color of the text around it."""

@@ -131,6 +131,7 @@ def test_every_norm_can_be_written(norm: float, shown: float | str) -> None:
     assert shown in [node.get("norm") for node in Parsed(render_html(through)).data["nodes"]]
 
 
+@pytest.mark.slow
 @given(graphs())
 def test_every_node_is_in_one_scope(any_graph: Graph) -> None:
     """Each node but the leaves is an item of one scope, each scope of one other, and equal graphs give equal bytes."""

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import pytest
 from changed_graphs import HOSTILE, block_graph
 from factories import graph as made
 from factories import leaf, op
@@ -39,6 +40,7 @@ def entries(data: Any) -> dict[str, list[str]]:
             for section in data["differences"]}  # fmt: skip
 
 
+@pytest.mark.slow
 @given(connected_graphs(), connected_graphs())
 def test_every_node_is_in_one_row(before: Graph, after: Graph) -> None:
     """Each node of each graph once, and each row in one scope."""

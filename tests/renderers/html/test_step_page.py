@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from browser_page import opened
 from step_record import step_record, two_devices
 
 from gradinspect.renderers.html.step_page import render_step_page
 
 
+@pytest.mark.slow
 def test_a_moment_that_is_clicked_shows_who_is_alive(browser: Any, tmp_path: Path) -> None:
     """The peak at first; what is not among the largest is summed up; names make no element; nothing is requested."""
     file = tmp_path / "step.html"

@@ -85,6 +85,7 @@ def test_half_a_picture_is_none(tmp_path: Path, text: str, message: str) -> None
         lay_out("digraph {}", "svg", engine, time_limit_s=30)
 
 
+@pytest.mark.slow
 def test_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
     """A program that takes too long is ended with the programs it started."""
     mark = tmp_path / "alive"

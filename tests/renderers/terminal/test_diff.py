@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import graphs
@@ -18,6 +19,8 @@ from gradinspect.renderers.data.diff import (
 )
 from gradinspect.renderers.diff_words import Side
 from gradinspect.renderers.terminal.diff import DiffPage
+
+pytestmark = pytest.mark.slow
 
 
 @given(graphs(), graphs(), st.integers(60, 120), st.booleans())

@@ -39,6 +39,7 @@ def test_the_screen_of_a_class(catalog: Catalog) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_every_class_fits(width: int, catalog: Catalog) -> None:
     """All but places, addresses and single words of C++, which stay whole to be copied."""

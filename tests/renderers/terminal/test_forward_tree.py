@@ -66,6 +66,7 @@ def test_after_a_repeat_the_copy_that_is_not_listed_is_the_row_above() -> None:
     assert "←" not in "".join(rows[1:-1])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.integers(30, 160), st.booleans())
 def test_each_node_once_and_within_the_width(record: Graph, width: int, unicode: bool) -> None:

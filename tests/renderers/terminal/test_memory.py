@@ -136,6 +136,7 @@ def test_many_notes_of_one_kind_are_cut() -> None:
     assert lines[-1] == "slice: 2 more, with --format json"
 
 
+@pytest.mark.slow
 @given(graphs(), st.integers(30, 160), st.booleans())
 def test_no_line_is_wider_than_asked(record: Graph, width: int, unicode: bool) -> None:
     """For any graph, at any width; and nothing in it can move the cursor."""

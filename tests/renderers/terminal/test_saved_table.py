@@ -138,6 +138,7 @@ def test_no_rows() -> None:
     assert render_table(SAVED, (), "json") == "[]\n"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.integers(30, 130))
 def test_one_line_a_row_within_the_width(record: Graph, width: int) -> None:
@@ -150,6 +151,7 @@ def test_one_line_a_row_within_the_width(record: Graph, width: int) -> None:
     assert all(line.isprintable() and cell_len(line) <= width for line in table)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_json_gives_the_rows_back(record: Graph) -> None:

@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+import pytest
 from factories import graph, op, product_plus_two
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,6 +99,7 @@ def test_text_of_the_program_is_data() -> None:
     assert r"1 [red]\x1b[31m" in text.plain
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.integers(70, 120))
 def test_no_line_is_wider_than_asked(record: Graph, width: int) -> None:

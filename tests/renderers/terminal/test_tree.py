@@ -105,6 +105,7 @@ gradients flow down | cut: to hidden nodes | bytes held, % of all
 """)
 
 
+@pytest.mark.slow
 @given(graphs(), st.integers(20, 120), st.booleans())
 def test_a_focus_fits(whole: Graph, width: int, unicode: bool) -> None:
     """No line is wider than the screen, whatever is cut away."""
@@ -221,6 +222,7 @@ def test_a_skip_stands_beside_a_closed_block() -> None:
     assert "skip" not in screen(residual_blocks(5), depth=2, width=120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 @given(drawn=graphs(), full=st.booleans(), unicode=st.booleans())
 def test_no_line_is_too_wide_or_unsafe(width: int, drawn: Graph, full: bool, unicode: bool) -> None:
@@ -231,6 +233,7 @@ def test_no_line_is_too_wide_or_unsafe(width: int, drawn: Graph, full: bool, uni
         assert unicode or line.plain.isascii()
 
 
+@pytest.mark.slow
 @given(graphs(), st.integers(0, 6))
 def test_shown_and_missing_nodes_add_up(drawn: Graph, max_rows: int) -> None:
     """What has no row is counted, to the node."""

@@ -49,6 +49,7 @@ def gradients(folder: Path, callable_: str, *options: str) -> dict[str | None, f
     return {row["name"]: row["stats"]["max_abs"] for row in json.loads(done.stdout)["parameters"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("callable_", "options", "expected"),
     [
@@ -84,6 +85,7 @@ def test_it_is_said_and_every_verb_works(folder: Path) -> None:
     assert traced.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -39,6 +39,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["train.py", "folder", "app.pyz", "bare", "-", "-m package"])
 def test_a_program_is_what_python_makes_of_it(name: str, project: Path) -> None:
     """Its names, arguments, search path and loaded modules; and the report has its lines."""

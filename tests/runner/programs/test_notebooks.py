@@ -209,6 +209,7 @@ print('names', 'shell' in shell.user_ns)"""
 PRINTS = ("import torch\nw = torch.ones(2, requires_grad=True)", "(w * 2).sum().backward()\nprint(w.grad)", "%time\n5")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [(ITERATES, *AWAITS), FAILS, PRINTS], ids=["awaits", "fails", "prints"])
 def test_it_runs_as_nbclient_runs_it(cells: tuple[str, ...], tmp_path: Path) -> None:
     """The same is printed, as many errors are shown, and the same cell ends the run, as in a kernel."""

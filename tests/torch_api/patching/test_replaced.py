@@ -115,6 +115,7 @@ def counts(holder: Any, name: str, wrap: str, call: Callable[[], Any]) -> tuple[
     return (found[0], found[1], found[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("wrap", WAYS)
 def test_a_method_is_called_once(name: str, wrap: str) -> None:
@@ -125,6 +126,7 @@ def test_a_method_is_called_once(name: str, wrap: str) -> None:
     assert (recorded, paused) == (plain, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", FUNCTIONS, ids=lambda place: f"{place[0].__name__}.{place[1]}")
 @pytest.mark.parametrize("wrap", ["wrapped", "nameless", "twice", "mocked"])
 def test_a_function_is_called_once(place: tuple[Any, str], wrap: str) -> None:

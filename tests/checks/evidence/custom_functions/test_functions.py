@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch.autograd.function import once_differentiable
 
@@ -52,6 +53,7 @@ class Hidden(Square):
         return super(torch.autograd.Function, cls).apply(*args)
 
 
+@pytest.mark.slow
 def test_each_function_of_an_observed_graph_is_checked() -> None:
     """With the lines of its call and of its backward, below the decorators; what was not recorded is noted."""
     x = torch.ones(2, requires_grad=True)

@@ -47,6 +47,7 @@ def found(program: Program) -> list[gi.Finding]:
     return [one for one in gi.check(step, steps=1) if one.code in MODIFIED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", WRONG, ids=lambda one: one.__name__)
 def test_what_spoils_gradients_is_found(program: Program) -> None:
     """Whichever way the saved elements were written."""
@@ -54,6 +55,7 @@ def test_what_spoils_gradients_is_found(program: Program) -> None:
     assert len(found(program)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", RIGHT, ids=lambda one: one.__name__)
 def test_what_leaves_gradients_alone_is_not_reported(program: Program) -> None:
     """Writes to other elements of the same memory, and of values that are there already."""

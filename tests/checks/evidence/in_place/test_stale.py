@@ -12,6 +12,8 @@ from gradinspect.checks.evidence.in_place import stale
 from gradinspect.graph import SavedValue
 from gradinspect.recording.values.saved import raw_tensor
 
+pytestmark = pytest.mark.slow
+
 
 def written_as_it_is_made() -> object:
     """Save a result that the same operator wrote, and write to it twice."""

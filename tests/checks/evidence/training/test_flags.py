@@ -72,6 +72,7 @@ def test_only_a_flag_that_is_false_was_meant_to_freeze() -> None:
     assert list(flags_of_modules([model], leaves)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("source")
 def test_the_line_is_the_one_that_sets_it_of_a_module() -> None:
     """The one with the module's name rather than the first, and none that sets it of a tensor."""
@@ -86,6 +87,7 @@ def test_the_line_is_the_one_that_sets_it_of_a_module() -> None:
     assert found("requires_grad_", None) is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("source")
 @pytest.mark.parametrize(
     ("loop", "target", "line"),
@@ -118,6 +120,7 @@ def test_a_class_that_reads_the_attribute_has_a_flag_of_its_own(tmp_path: Path) 
     assert line_of_flag(FoundFlag("requires_grad", ("weight",), "body")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("source")
 def test_another_file_may_set_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two, one has a flag of its own, or sets that of tensors; a line with the name counts more than one before."""

@@ -52,6 +52,7 @@ def of_detached() -> object:
     return loss.backward()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "found"),
     [

@@ -229,6 +229,7 @@ def test_a_graph_without_gradients_is_one_sentence() -> None:
         render_dot(product_plus_two(), DrawOptions(color_by="grad"))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.sampled_from(sorted(COLORINGS)), st.booleans())
 def test_any_graph_draws_in_any_color(data: st.DataObject, by: str, full: bool) -> None:

@@ -207,6 +207,7 @@ def test_strings_of_the_program_are_data(name: str) -> None:
     assert f"{shown}:1" in op_tooltip
 
 
+@pytest.mark.slow
 @given(graphs())
 @settings(max_examples=40, deadline=None)
 def test_any_graph_draws(graph: Graph) -> None:

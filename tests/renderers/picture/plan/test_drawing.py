@@ -125,6 +125,7 @@ def test_arrow_out_of_a_scope_ends_below_it() -> None:
     assert [(arrow.head, arrow.length) for arrow in drawing.arrows] == [(1, 1), (2, 3)]
 
 
+@pytest.mark.slow
 @given(graphs())
 @pytest.mark.parametrize(
     "options",

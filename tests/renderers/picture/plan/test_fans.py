@@ -125,6 +125,7 @@ def test_a_picture_of_what_is_wide_is_drawn_at_once(record: Graph) -> None:
     assert not any("again" in note for note in notes)
 
 
+@pytest.mark.slow
 @given(graphs())
 def test_small_graphs_stay_as_they_are(record: Graph) -> None:
     """There is nothing to leave out."""

@@ -2,6 +2,7 @@
 
 from itertools import combinations, pairwise
 
+import pytest
 from factories import graph, leaf, op, residual_blocks
 from hypothesis import given, settings
 from strategies import graphs
@@ -60,6 +61,7 @@ def test_a_frame_has_its_own_boxes_and_no_others(whole: Graph) -> None:
             assert are_apart(one, other)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_a_line_leads_down_from_its_tail_to_its_head(whole: Graph) -> None:
