@@ -8,8 +8,9 @@ GradientMisuseKind: TypeAlias = Literal[
     "added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled", "other"
 ]
 UnheldKind: TypeAlias = Literal[
-    "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
-]
+    "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead",
+    "group", "twin", "anew",
+]  # fmt: skip
 OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "zero"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
 

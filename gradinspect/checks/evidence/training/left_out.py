@@ -7,7 +7,10 @@ model of the program's own, made and trained from scratch as it seems, whose gra
 
 A part of a model that lies before the trained part, such as the backbone before a new head, may be kept as it is
 simply by not passing it to the optimizer, and a prompt or adapters may learn in a model of a library. But a decoder
-behind an encoder that learns is meant to learn as well.
+behind an encoder that learns is meant to learn as well. So is a parameter of a layer whose other parameters learn, if
+more of the model is trained than is not: groups that are made by names leave such a parameter out.
+
+Of several optimizers it is not known which one should have a model, unless two of them hold the same parameters.
 """
 
 import sys
@@ -21,7 +24,7 @@ from gradinspect.checks.evidence.training.gradient_use import UsedParameter
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.names import all_parameters, named_modules
-from gradinspect.torch_api.modules import own_children
+from gradinspect.torch_api.modules import own_children, own_parameters
 from gradinspect.torch_api.tensors import known_version
 
 LEAST_CALLS = 2
@@ -34,6 +37,7 @@ class LeftOut(NamedTuple):
     parameters: list[UsedParameter]
     optimizer: SeenOptimizer
     is_instead: bool  # whether backward reaches nothing that the optimizer holds
+    is_twin: bool = False  # whether the optimizer holds just what another one holds
 
 
 def left_out(
@@ -55,9 +59,10 @@ def left_out(
     stepping = [one for one in optimizers if one.num_steps >= LEAST_CALLS]
     held = {key for one in stepping for key in one.holds()}
     is_instead = not any(id(one.tensor()) in held for one in reached)
-    if not stepping or (len(stepping) > 1 and not is_instead):  # it is not known which should have it
+    twin = _twin(stepping)
+    if not stepping or (len(stepping) > 1 and not is_instead and twin is None):
         return
-    optimizer = stepping[0]
+    optimizer = twin or stepping[0]
     trained = [keys.keys() for root in roots if (keys := _keys(root)).keys() & held]
     if not is_instead and not trained:
         return  # it optimizes tensors of another kind, such as an input
@@ -65,12 +70,39 @@ def left_out(
         keys = _keys(root)
         is_made_here = _is_of_user(root) and _trains_a_layer(root, held)
         is_whole = not any(keys.keys() & others for others in trained)
+        if twin is not None and not is_whole:
+            continue
         for path, part in [("", root)] if is_whole else _left_parts(root, held):
             some = [left[key] for key in _keys(part) if key in left]
             is_untouched = all(_is_untouched(one) and (is_instead or not one.cleared) for one in some)
             is_meant = not is_whole and not (is_made_here and _is_behind(some, reached, keys.keys() & held))
             if some and not is_meant and not _is_loaded(root, loaded) and _seems_trained(part) and is_untouched:
-                yield LeftOut(f"{type(part).__name__} {path}".rstrip(), some, optimizer, is_instead)
+                yield LeftOut(f"{type(part).__name__} {path}".rstrip(), some, optimizer, is_instead, twin is not None)
+
+
+def left_in_layers(
+    root: nn.Module, left: dict[int, UsedParameter], held: Collection[int]
+) -> Iterator[tuple[str, UsedParameter]]:
+    """Yield the parameters of layers that optimizers hold otherwise, with their names. NOTE [Left out on purpose]."""
+    keys = _keys(root).keys()
+    if 2 * len(keys & left.keys()) > len(keys & held):
+        return
+    for path, module in named_modules(root):
+        own = own_parameters(module)
+        one_of = {name: left[id(one)] for name, one in own.items() if id(one) in left}
+        if one_of and _keys(module).keys() & held and _seems_trained(module):
+            yield from ((f"{path}.{name}".lstrip("."), one) for name, one in one_of.items() if _is_untouched(one))
+
+
+def _twin(optimizers: Sequence[SeenOptimizer]) -> SeenOptimizer | None:
+    """Return an optimizer that holds just what an earlier one holds."""
+    seen: set[frozenset[int]] = set()
+    for one in optimizers:
+        held = one.holds()
+        if held in seen:
+            return one
+        seen.add(held)
+    return None
 
 
 def _left_parts(root: nn.Module, held: Collection[int]) -> Iterator[tuple[str, nn.Module]]:

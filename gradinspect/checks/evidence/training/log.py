@@ -21,6 +21,7 @@ from torch.optim import Optimizer, lr_scheduler
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
+from gradinspect.checks.evidence.training.made_anew import MadeAnew
 from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
 from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer
@@ -68,6 +69,7 @@ class TrainingLog:
         self._gradients = GradientUse(recorder, folder)
         self._optimizers = Optimizers(recorder)
         self._registrations = Registrations(recorder)
+        self._anew = MadeAnew(self._registrations)
         self._scaled = ScaledLosses(recorder.others.identity_of)
         self._modes = Modes(recorder, folder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
@@ -136,6 +138,7 @@ class TrainingLog:
             keys = set(map(id, call.inputs))
             leaves = [(leaf, name) for leaf, name in leaves if id(leaf) in keys]
         uses = _uses(walked) if self._gradients.num_backwards < MAX_USES else None
+        self._anew.begin(leaves, self._gradients, self._optimizers.seen)
         self._gradients.begin(leaves, call.frame, self._scaled.scaler_in(walked.walk.sequence_nrs), uses)
         if self._gradients.num_backwards <= LEAST_STEPS:
             self._note_repeated_layers()
@@ -276,10 +279,11 @@ class TrainingLog:
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}
         then = (one for one in self._unheld_then if id(one.parameter.tensor()) not in held)
-        found = {one.parameter.name or one.where: one for one in (*then, *self._unheld_now())}.values()
+        anew = self._anew.found()
+        found = {one.parameter.name or one.where: one for one in (*anew, *then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
-            where = "" if one.kind == "remade" else one.where
+            where = "" if one.kind in ("remade", "group") else one.where
             return one.kind, where, -1 if one.frame is None else one.frame
 
         for _, group in groupby(sorted(found, key=cause), key=cause):
@@ -308,7 +312,7 @@ class TrainingLog:
     def _made(self, one: Unheld) -> int | None:
         """Return the frame that made a parameter; that of a plain tensor is in the flow of values."""
         tensor = one.parameter.tensor() if one.value is None else one.value()
-        if one.frame is not None or tensor is None or one.kind in ("model", "instead"):
+        if one.frame is not None or tensor is None or one.kind in ("model", "instead", "twin", "group"):
             return one.frame
         call = self._flow.read(tensor).call
         return None if call == OUTSIDE else self._flow.calls[call].frame

@@ -16,7 +16,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import UsedParameter, held_by
-from gradinspect.checks.evidence.training.left_out import left_out
+from gradinspect.checks.evidence.training.left_out import left_in_layers, left_out
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.facts.training import UnheldKind
@@ -72,7 +72,7 @@ def unheld(
         left.pop(id(unlike.parameter.tensor()), None)
         yield unlike
     for out in left_out(left, reached, roots, optimizers, loaded) if left else ():
-        kind: UnheldKind = "instead" if out.is_instead else "model"
+        kind: UnheldKind = "twin" if out.is_twin else "instead" if out.is_instead else "model"
         yield from (Unheld(kind, out.name, one, None, out.optimizer) for one in out.parameters)
 
 
@@ -91,6 +91,10 @@ def _unlike_their_model(
             continue
         found += _registered_later(root, left, optimizer, registrations)
         found += _unfrozen_later(root, left, optimizer, registrations)
+        known = {id(one.parameter.tensor()) for one in found}
+        held = {key for one in optimizers for key in one.holds()}
+        others = {key: one for key, one in left.items() if key not in known}
+        found += (Unheld("group", path, one, None, optimizer) for path, one in left_in_layers(root, others, held))
         hidden = {key: one for key, one in left.items() if key not in owned}
         for path, module in named_modules(root) if hidden else ():
             found += _hidden_in(path, module, hidden, optimizer, registrations)

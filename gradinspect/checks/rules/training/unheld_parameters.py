@@ -40,9 +40,9 @@ _ROLES = {"replaced": "replaced", "remade": "replaced", "later": "added", "unfro
 def unheld_findings(fact: UnheldParameters) -> Iterator[Finding]:
     """Say why the optimizer does not have the parameters."""
     why, remedy = _words(fact)
+    it = "it" if len(fact.names) == 1 and fact.kind != "anew" else "them"
     yield UNHELD.finding(
-        text=f"Backward reaches {listed(fact.names)}, but no optimizer holds "
-        f"{'it' if len(fact.names) == 1 else 'them'}: {why}",
+        text=f"Backward reaches {listed(fact.names)}, but no optimizer holds {it}: {why}",
         places=(
             *place_of("optimizer", fact.created),
             *place_of(_ROLES.get(fact.kind, "made"), fact.made),
@@ -69,6 +69,48 @@ _HIDDEN = {
 }
 
 
+_WORDS = {
+    "computed": (
+        "{where} was computed from an nn.Parameter, so it is a plain tensor, and model.parameters() contains neither.",
+        "Compute the value first, and make an nn.Parameter of the result, at {made}: nn.Parameter(value * 0.02), not "
+        "nn.Parameter(value) * 0.02.",
+    ),
+    "unfrozen": (
+        "{where} was frozen when {optimizer} was made, and requires grad since {made}.",
+        "After {made}, pass the parameters to add_param_group() of {optimizer}. Or pass all parameters at {created}: "
+        "those without a gradient are left alone.",
+    ),
+    "model": (
+        "{optimizer} was made without the parameters of this {where}.",
+        "Pass them as well at {created}. If the {where} is to stay as it is, call requires_grad_(False) on it.",
+    ),
+    "instead": (
+        "backward reaches nothing that {optimizer} holds. It was made of another model, or before this {where} was "
+        "copied.",
+        "Make {optimizer} at {created} of the parameters of the model that is trained.",
+    ),
+    "group": (
+        "{optimizer} holds the other parameters of the same layers. What {created} selects by name or type does not "
+        "include these.",
+        "Pass them as well at {created}: let the last group take every parameter that no other group has.",
+    ),
+    "twin": (
+        "{optimizer} was made of the parameters that another optimizer holds already, and none was made of those of "
+        "this {where}.",
+        "Make {optimizer} at {created} of the parameters of the {where}.",
+    ),
+    "anew": (
+        "{made} makes new ones for each backward call, so they start from random values again each time.",
+        "Make them once, in __init__, and use them at {made}.",
+    ),
+    "replaced": (
+        "{where} was replaced at {made}, after {optimizer} was made.",
+        "Make {optimizer} after {made}, or pass the new parameters to its add_param_group().",
+    ),
+}
+_WORDS["later"] = (_WORDS["replaced"][0].replace("replaced", "added to the model"), _WORDS["replaced"][1])
+
+
 def _words(fact: UnheldParameters) -> tuple[str, str]:
     if fact.kind in _HIDDEN:
         what, instead = _HIDDEN[fact.kind]
@@ -78,36 +120,11 @@ def _words(fact: UnheldParameters) -> tuple[str, str]:
             f"{line_of(fact.made)} assigns new ones each time it runs, and {fact.optimizer} keeps the old ones.",
             _instead_of_remaking(fact),
         )
-    if fact.kind == "computed":
-        return (
-            f"{fact.where} was computed from an nn.Parameter, so it is a plain tensor, and model.parameters() contains "
-            "neither.",
-            f"Compute the value first, and make an nn.Parameter of the result, at {line_of(fact.made)}: "
-            "nn.Parameter(value * 0.02), not nn.Parameter(value) * 0.02.",
-        )
-    if fact.kind == "unfrozen":
-        return (
-            f"{fact.where} was frozen when {fact.optimizer} was made, and requires grad since {line_of(fact.made)}.",
-            f"After {line_of(fact.made)}, pass the parameters to add_param_group() of {fact.optimizer}. Or pass all "
-            f"parameters at {line_of(fact.created)}: those without a gradient are left alone.",
-        )
-    if fact.kind == "model":
-        return (
-            f"{fact.optimizer} was made without the parameters of this {fact.where}.",
-            f"Pass them as well at {line_of(fact.created)}. If the {fact.where} is to stay as it is, call "
-            "requires_grad_(False) on it.",
-        )
-    if fact.kind == "instead":
-        return (
-            f"backward reaches nothing that {fact.optimizer} holds. It was made of another model, or before this "
-            f"{fact.where} was copied.",
-            f"Make {fact.optimizer} at {line_of(fact.created)} of the parameters of the model that is trained.",
-        )
-    happened = "replaced" if fact.kind == "replaced" else "added to the model"
-    return (
-        f"{fact.where} was {happened} at {line_of(fact.made)}, after {fact.optimizer} was made.",
-        f"Make {fact.optimizer} after {line_of(fact.made)}, or pass the new parameters to its add_param_group().",
-    )
+    known = {
+        "where": fact.where, "optimizer": fact.optimizer, "made": line_of(fact.made), "created": line_of(fact.created),
+    }  # fmt: skip
+    why, remedy = _WORDS[fact.kind]
+    return why.format(**known), remedy.format(**known)
 
 
 def _instead_of_remaking(fact: UnheldParameters) -> str:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from gradinspect.checks.evidence.training.gradient_use import UsedParameter
-from gradinspect.checks.evidence.training.left_out import left_out
+from gradinspect.checks.evidence.training.left_out import left_in_layers, left_out
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.torch_api.tensors import known_version
 
@@ -140,6 +140,8 @@ def test_it_is_known_which_optimizer_should_have_it() -> None:
     assert found([model, other], [one, two], uses) == []
     assert found([model, other], [one, idle], uses) == [("Linear", 2, False)]
     assert found([model], [two, two], {model: 3}) == [("Linear", 2, True)]
+    assert found([model, other], [one, optimizer_of(model)], uses) == [("Linear", 2, False)]
+    assert found([Pair()], [one, optimizer_of(model)], uses) == []
 
 
 def test_an_optimizer_of_an_input_trains_no_model() -> None:
@@ -185,3 +187,28 @@ def test_several_parts_must_lie_behind_all_that_is_trained() -> None:
         every = left_out(left, [*left.values(), *trained], [pair], [optimizer_of(pair.encoder)], set())
 
         assert bool(list(every)) == is_found
+
+
+def in_layers(*modules: str, change: Callable[[nn.Module], object] = lambda _model: None, **fields: Any) -> list[str]:
+    """Name the parameters of layers that are left out, if an optimizer holds all other parameters of a model."""
+    model = nn.ModuleDict({name: nn.LSTM(2, 2) if name == "rnn" else nn.Linear(2, 2) for name in modules})
+    change(model)
+    left = {id(one): used(one, 1, **fields) for name, one in model.named_parameters() if "bias_hh" in name}
+    held = {id(one) for one in model.parameters()} - left.keys()
+    return [name for name, _ in left_in_layers(model, left, held)]
+
+
+def test_a_parameter_of_a_layer_that_learns_otherwise() -> None:
+    """If nobody uses its gradient, and the layer is in train mode."""
+    assert in_layers("rnn", "out") == ["rnn.bias_hh_l0"]
+    assert in_layers("rnn", "out", read=1) == []
+    assert in_layers("rnn", "out", change=lambda model: model.eval()) == []
+    assert in_layers("out") == []
+
+
+def test_what_learns_may_be_the_smaller_part() -> None:
+    """As where only biases are trained."""
+    layer = nn.Linear(2, 2)
+    left = {id(layer.weight): used(layer.weight, 1)}
+
+    assert list(left_in_layers(layer, left, {id(layer.bias)})) == []
