@@ -1,6 +1,6 @@
 """`gradinspect diff`: what changed between two graphs, and which of many are equal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -14,7 +14,7 @@ from gradinspect.analyses.diff.values import Tolerance
 from gradinspect.analyses.summary import describe_capture, passed_over
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_run_words
-from gradinspect.cli.options.sources import Source, content_of, parse_line, parse_one, read_source
+from gradinspect.cli.options.sources import Source, Wanted, content_of, parse_line, parse_one, read_source
 from gradinspect.cli.options.user_source import path_namer
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.diff_files import DiffFile, parse_diff_targets, write_diff_targets
@@ -22,14 +22,14 @@ from gradinspect.cli.output.printing import print_message, print_text
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.diff import (
-    render_diff_github,
-    render_diff_json,
-    render_diff_markdown,
     render_groups_json,
+    render_step_github,
+    render_step_json,
+    render_step_markdown,
 )
-from gradinspect.renderers.diff_words import Side
+from gradinspect.renderers.diff_words import CallDiff, Side, StepDiff
 from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage
-from gradinspect.source import STDIN, Script
+from gradinspect.source import STDIN, CaptureFile, Script
 from gradinspect.storage import without_own_device
 
 Format = Literal["text", "json", "markdown", "github"]
@@ -186,26 +186,47 @@ class _Report:
 
     def of_two(self, write: Callable[[DiffFile], None]) -> int:
         """Compare two, and return the exit code."""
-        graphs = [self._read(source) for source in self.sources]
-        check_comparable(graphs, [source.label for source in self.sources])
+        before, after = (self._read(source, self._wanted) for source in self.sources)
+        calls = [self._call(pair) for pair in zip(before, after, strict=False)]
+        step = StepDiff(calls, [*self._unmatched(0, before[len(calls) :]), *self._unmatched(1, after[len(calls) :])])
+        self._print_step(step)
+        if step.is_same and self._wanted != "calls" and not all(map(_is_file, self.sources)):
+            print_message("Only this call was compared.")
+        shown = step.most_telling
+        write(DiffFile(before[shown], after[shown], *calls[shown]))
+        return self._exit_code(step.failures, is_same=step.is_same)
+
+    def _unmatched(self, side: int, graphs: Sequence[Graph]) -> Iterator[str]:
+        for graph in graphs:
+            call = describe_capture(graph).replace("  ", " ")
+            yield f"Only {'AB'[side]} has a call like {call}"
+
+    @property
+    def _wanted(self) -> Wanted:
+        """What is recorded of a program: all calls of a step, unless one was named, or is all that can be compared."""
+        requests = [source.request for source in self.sources]
+        if self.compared.has_values:
+            return "values"
+        is_step = all(one.names_no_call and not one.creates_graph and one.root is None for one in requests)
+        return "calls" if is_step and not any(map(_is_file, self.sources)) else "graph"
+
+    def _call(self, graphs: Sequence[Graph]) -> CallDiff:
+        labels = [source.label for source in self.sources]
+        check_comparable(graphs, labels)
         self._check_values(graphs)
         found = self.compared.diff(graphs[0], graphs[1])
-        failures = self._failures(found)
-        sides = [Side(source.label, describe_capture(graph))
-                 for source, graph in zip(self.sources, graphs, strict=True)]  # fmt: skip
-        self._print_two(found, sides, failures)
-        write(DiffFile(graphs[0], graphs[1], found, sides, failures))
-        return self._exit_code([found], failures)
+        sides = [Side(label, describe_capture(graph)) for label, graph in zip(labels, graphs, strict=True)]
+        return CallDiff(found, sides, self._failures(found))
 
     @property
     def _are_ranks(self) -> bool:
         return are_ranks([source.label for source in self.sources])
 
-    def _read(self, source: Source) -> Graph:
-        graph = read_source(source, has_values=self.compared.has_values)
-        for sentence in passed_over(graph):
+    def _read(self, source: Source, wanted: Wanted = "graph") -> list[Graph]:
+        graphs = read_source(source, wanted)
+        for sentence in dict.fromkeys(sentence for graph in graphs for sentence in passed_over(graph)):
             print_message(f"{source.label}: {sentence}")
-        return without_own_device(graph) if self._are_ranks else graph
+        return [without_own_device(graph) if self._are_ranks else graph for graph in graphs]
 
     def _check_values(self, graphs: Sequence[Graph]) -> None:
         """Check that values can be compared if that is requested, or say that they are not.
@@ -225,21 +246,21 @@ class _Report:
     def _failures(self, found: GraphDiff) -> list[str]:
         return [sentence for gate in self.compared.gates if (sentence := failure(gate, found)) is not None]
 
-    def _exit_code(self, found: Sequence[GraphDiff], failures: Sequence[str]) -> int:
-        differs = bool(failures) if self.compared.gates else any(not diff.is_empty for diff in found)
+    def _exit_code(self, failures: Sequence[str], *, is_same: bool) -> int:
+        differs = bool(failures) if self.compared.gates else not is_same
         return FOUND_SOMETHING if differs else 0
 
-    def _print_two(self, found: GraphDiff, sides: Sequence[Side], failures: Sequence[str]) -> None:
+    def _print_step(self, step: StepDiff) -> None:
         match self.format:
             case "text":
                 page = terminal_page(DiffPage)
-                print_lines(page.lines(found, sides, failures, max_rows=None if self.full else MAX_ROWS))
+                print_lines(page.step(step, max_rows=None if self.full else MAX_ROWS))
             case "json":
-                print_text(render_diff_json(found, sides, failures))
+                print_text(render_step_json(step))
             case "markdown":
-                print_text(render_diff_markdown(found, sides, failures))
+                print_text(render_step_markdown(step))
             case "github":
-                print_text(render_diff_github(found, failures, path_namer(self.sources[1].request)))
+                print_text(render_step_github(step, path_namer(self.sources[1].request)))
 
     def of_many(self) -> int:
         """Group many, and return the exit code."""
@@ -256,7 +277,7 @@ class _Report:
             if content in kinds:
                 grouper.add_equal(kinds[content])
             else:
-                kinds[content] = grouper.add(self._read(source))
+                kinds[content] = grouper.add(self._read(source)[0])
         groups = grouper.groups()
         labels = [source.label for source in self.sources]
         for group in groups[1:]:
@@ -268,7 +289,11 @@ class _Report:
         else:
             page = terminal_page(DiffPage)
             print_lines(page.groups(groups, labels, failures, max_rows=None if self.full else MAX_ROWS))
-        return self._exit_code(found, failures)
+        return self._exit_code(failures, is_same=all(diff.is_empty for diff in found))
+
+
+def _is_file(source: Source) -> bool:
+    return isinstance(source.request.source, CaptureFile)
 
 
 def check_comparable(graphs: Sequence[Graph], labels: Sequence[str]) -> None:

@@ -29,6 +29,42 @@ class Side(NamedTuple):
     captured_at: str
 
 
+class CallDiff(NamedTuple):
+    """One backward call of both programs, compared."""
+
+    diff: GraphDiff
+    sides: Sequence[Side]
+    failures: Sequence[str]  # why the gates fail
+
+    @property
+    def name(self) -> str:
+        """The call, as B makes it: `backward #2`."""
+        return self.sides[1].captured_at.partition("  ")[0]
+
+
+class StepDiff(NamedTuple):
+    """What was compared of two programs: all calls that both make in a step, or one."""
+
+    calls: Sequence[CallDiff]
+    unmatched: Sequence[str] = ()  # calls that one of them makes, and the other does not, each in a sentence
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing differs."""
+        return not self.unmatched and all(call.diff.is_empty for call in self.calls)
+
+    @property
+    def most_telling(self) -> int:
+        """The place of the first call that differs, or 0."""
+        return next((place for place, call in enumerate(self.calls) if not call.diff.is_empty), 0)
+
+    @property
+    def failures(self) -> list[str]:
+        """Why the gates fail, with the call where there are several."""
+        several = len(self.calls) > 1
+        return [f"{call.name}: {one}" if several else one for call in self.calls for one in call.failures]
+
+
 def place_of(row: ChangedRow) -> str:
     """Name the module of a row."""
     return OUTSIDE if row.is_outside else shown_path(row.module)
@@ -89,6 +125,16 @@ def value_summary(values: ValueDiff) -> str:
     rounded = f"; {values.num_rounded:,} more by rounding, at most {values.largest_rounded:.1e}"
     differ = "differs" if values.is_empty else "differ"
     return f"{counts} of {values.num_compared:,} compared {differ}{rounded if values.num_rounded else ''}"
+
+
+def step_summary(step: StepDiff) -> str:
+    """Say which calls were compared and which of them differ, in one sentence without its full stop."""
+    equal = [call.name for call in step.calls if call.diff.is_empty]
+    other = [call.name for call in step.calls if not call.diff.is_empty]
+    if not other:
+        return f"{' and '.join(equal)} compared: no difference{' in what both have' if step.unmatched else ''}"
+    differs = f"{' and '.join(other)} {'differs' if len(other) == 1 else 'differ'}"
+    return f"{differs}, {' and '.join(equal)} {'is' if len(equal) == 1 else 'are'} equal" if equal else differs
 
 
 def summary(diff: GraphDiff) -> str:

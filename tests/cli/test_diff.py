@@ -252,3 +252,94 @@ def test_a_golden_file_is_small_and_the_same_each_time() -> None:
     assert first == second
     assert len(first) < 6_000
     assert gzip.decompress(first) == encode_graph(changed_graph(), compressed=False)
+
+
+GAN = """\
+import sys, torch
+from torch import nn
+wide = "wide" in sys.argv
+critic, maker = nn.Linear(4, 1), nn.Sequential(nn.Linear(3, 4), *([nn.Tanh()] if wide else []))
+steps = torch.optim.RMSprop(critic.parameters()), torch.optim.RMSprop(maker.parameters())
+def learn(loss, optimizer):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+for number in range(1, 9):
+    made = maker(torch.randn(5, 3))
+    learn(critic(made.detach()).mean() - critic(torch.randn(5, 4)).mean(), steps[0])
+    if number % 3 == 0 and "alone" not in sys.argv:
+        learn(-critic(made).mean(), steps[1])
+print("end")
+"""
+
+CLOSURE = """\
+import torch
+model = torch.nn.Linear(3, 3)
+optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+def closure():
+    optimizer.zero_grad()
+    loss = model(torch.ones(2, 3)).square().sum()
+    loss.backward()
+    return loss
+for _ in range(3):
+    optimizer.step(closure)
+"""
+
+
+@pytest.mark.slow
+def test_all_calls_of_a_step_are_compared() -> None:
+    """Also one that is made once in three times, through the same function; the program then ends."""
+    Path("gan.py").write_text(GAN)
+    done = gradinspect("diff", "--both", "gan.py", "gan.py -- wide")
+
+    assert done.returncode == 1
+    assert "end" not in done.stdout + done.stderr
+    assert "A  gan.py  backward #1  gan.py:8  loss.backward()\n" in done.stdout
+    assert "B  gan.py -- wide  backward #4  gan.py:8  loss.backward()\n" in done.stdout
+    assert "+ Tanh" in done.stdout
+    assert done.stdout.endswith("\nbackward #4 differs, backward #1 is equal.\n")
+
+
+@pytest.mark.slow
+def test_all_calls_as_json() -> None:
+    """Every call, and at the top the first that differs."""
+    Path("gan.py").write_text(GAN)
+    done = gradinspect("diff", "--both", "gan.py", "gan.py -- wide", "--format", "json")
+    found = json.loads(done.stdout)
+
+    assert found["is_same"] is False
+    assert [call["is_same"] for call in found["calls"]] == [True, False]
+    assert found["after"]["captured_at"].startswith("backward #4")
+
+
+@pytest.mark.slow
+def test_a_call_that_only_one_of_them_makes() -> None:
+    """It is a difference."""
+    Path("gan.py").write_text(GAN)
+    done = gradinspect("diff", "--both", "gan.py", "gan.py -- alone")
+
+    assert done.returncode == 1
+    assert "Only A has a call like backward #4 gan.py:8 loss.backward()." in done.stdout
+    assert done.stdout.endswith("\nbackward #1 compared: no difference in what both have.\n")
+
+
+@pytest.mark.slow
+def test_a_closure_is_one_call() -> None:
+    """Though torch calls it on several lines of its own."""
+    Path("closure.py").write_text(CLOSURE)
+    done = gradinspect("diff", "closure.py", "closure.py")
+
+    assert done.returncode == 0
+    assert done.stdout.endswith("\n\nNo difference.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("run.json", "gan.py"), ("gan.py", "gan.py", "--backward", "2")])
+def test_where_one_call_is_compared_that_is_said(words: tuple[str, ...]) -> None:
+    """A capture file has one, and one was asked for."""
+    Path("gan.py").write_text(GAN)
+    gradinspect("export", "gan.py", "-o", "run.json")
+    done = gradinspect("diff", *words)
+
+    assert done.returncode == 0
+    assert done.stderr == "Only this call was compared.\n"

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import typer
 
@@ -36,6 +36,9 @@ _CHILD = (
     "import sys; sys.path.insert(0, sys.argv[1]); import gradinspect; del sys.path[0]; "
     "from gradinspect.cli.running.child import main; sys.exit(main(sys.argv[2]))"
 )
+
+
+Wanted = Literal["graph", "values", "calls"]
 
 
 class Source(NamedTuple):
@@ -101,12 +104,13 @@ def content_of(source: Source, *, are_ranks: bool = False) -> bytes:
     return secrets.token_bytes() if found is None else found
 
 
-def read_source(source: Source, *, has_values: bool = False) -> Graph:
-    """Return the graph of a source: from the capture file, or by running the program in a child process.
+def read_source(source: Source, wanted: Wanted = "graph") -> tuple[Graph, ...]:
+    """Return the graphs of a source: from the capture file, or by running the program in a child process.
 
     Args:
         source: The source.
-        has_values: Whether to take fingerprints of the values of a program.
+        wanted: What to record of a program: one graph, one with fingerprints of its values, or those of all different
+            backward calls of a step. A capture file has one.
 
     Raises:
         GradInspectError: The file is not valid, or the program recorded nothing.
@@ -114,11 +118,11 @@ def read_source(source: Source, *, has_values: bool = False) -> Graph:
     """
     program = source.request.source
     if isinstance(program, CaptureFile):
-        return read_graph(program.path)
+        return (read_graph(program.path),)
     with tempfile.TemporaryDirectory(prefix="gradinspect-") as folder:
-        capture = Path(folder) / "capture.json"
-        _run_child(source, capture, has_values=has_values)
-        return read_graph(capture)
+        _run_child(source, Path(folder), wanted)
+        captures = Path(folder).glob("*.json")
+        return tuple(read_graph(path) for path in sorted(captures, key=lambda path: int(path.stem)))
 
 
 def _interpreter() -> list[str]:
@@ -131,9 +135,9 @@ def _place() -> str:
     return str(Path(os.path.abspath(gradinspect.__file__)).parent.parent)  # noqa: PTH100  # resolve() would follow links
 
 
-def _run_child(source: Source, capture: Path, *, has_values: bool) -> None:
-    given = capture.with_name("request")
-    given.write_bytes(pickle.dumps((source.request, str(capture), has_values)))
+def _run_child(source: Source, folder: Path, wanted: Wanted) -> None:
+    given = folder / "request"
+    given.write_bytes(pickle.dumps((source.request, str(folder), wanted)))
     try:
         child = subprocess.Popen([*_interpreter(), "-c", _CHILD, _place(), str(given)])  # noqa: S603  # ourselves
     except OSError as error:
@@ -148,9 +152,10 @@ def _run_child(source: Source, capture: Path, *, has_values: bool) -> None:
         raise
     if code < 0:
         raise ScriptFailedError(f"'{source.label}' was ended by signal {-code}.")
-    if code and not (code == _NOT_FLUSHED and capture.is_file()):
+    is_there = (folder / "0.json").is_file()
+    if code and not (code == _NOT_FLUSHED and is_there):
         raise ScriptFailedError("", code)
-    if not capture.is_file():
+    if not is_there:
         raise GradInspectError(
             f"'{source.label}' ended before its graph could be written.", "Does it call os._exit() or exec()?"
         )

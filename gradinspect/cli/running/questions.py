@@ -65,6 +65,22 @@ def graph() -> "Question[Graph]":
     return Question(observe=observe, summarize=result_of_graph)
 
 
+def graphs() -> "Question[tuple[Graph, ...]]":
+    """Ask for the graph of each different backward call of a training step."""
+
+    def observe(run: "Run") -> "Observer[tuple[Graph, ...]]":
+        from gradinspect.observers.graphs.backward_first import backward_first
+        from gradinspect.observers.graphs.phases_observer import PhasesObserver
+
+        return backward_first(run, PhasesObserver)
+
+    return Question(
+        observe=observe,
+        a_capture_cannot="show a whole step",
+        summarize=lambda found: result_of_graph(found[0]),
+    )
+
+
 def gradients() -> "Question[Graph]":
     """Ask for the graph of one backward call, with the gradients that flowed through it."""
 

@@ -6,6 +6,7 @@ backward() call then replaces it. If a program never calls backward(), the first
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from gradinspect.graph import CaptureKind
@@ -49,6 +50,10 @@ class BackwardFirst(Observer[T]):
         if self._backward.problem is not None or self.result() is not None:
             return self._backward.problem
         return self._grad_problem if self._grad is None else self._grad.problem
+
+    def attached(self) -> AbstractContextManager[object]:
+        """Run the program in the context of the observer of backward() calls."""
+        return self._backward.attached()
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Pass a call to the observer of its kind."""

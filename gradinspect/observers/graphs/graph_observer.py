@@ -31,7 +31,7 @@ class GraphObserver(Observer[Graph]):
         if self._run.request.creates_graph and self._run.is_captured(call):
             return  # a backward of ours would become a part of what is captured
         if self._graph is None and self._run.is_wanted(call):
-            self._take(_with_loss(self._run.record_call(call)), call)
+            self._take(with_loss(self._run.record_call(call)), call)
             self._run.stop_recording()
         if self._graph is not None:
             self._run.stop(call.caller)
@@ -56,7 +56,7 @@ class GraphObserver(Observer[Graph]):
         self._graph = None if recorded is None else recorded.graph
 
 
-def _with_loss(recorded: Recorded | None) -> Recorded | None:
+def with_loss(recorded: Recorded | None) -> Recorded | None:
     """Add a warning if the loss is NaN or infinite."""
     loss = None if recorded is None else scalar_value(recorded.outputs)
     if recorded is None or loss is None or math.isfinite(loss):

@@ -14,10 +14,12 @@ from gradinspect.renderers.diff_words import (
     MODULE_WORDS,
     SIGNS,
     Side,
+    StepDiff,
     describe,
     first_values,
     one_sided_modules,
     place_of,
+    step_summary,
     summary,
     value_summary,
 )
@@ -26,10 +28,21 @@ from gradinspect.units import format_bytes, format_change, format_tensor
 MAX_ROWS = 50  # in a comment
 
 
-def render_diff_json(diff: GraphDiff, sides: Sequence[Side], failures: Sequence[str]) -> str:
-    """Write everything, with the nodes of each row."""
-    names = {"before": sides[0]._asdict(), "after": sides[1]._asdict()}
-    return render_json({**names, "is_same": diff.is_empty, "failed": tuple(failures), **dict(_fields(diff))})
+def render_step_json(step: StepDiff) -> str:
+    """Write everything of the first call that differs, with the nodes of each row; and all calls, if there are more."""
+    calls = [
+        {
+            "before": call.sides[0]._asdict(),
+            "after": call.sides[1]._asdict(),
+            "is_same": call.diff.is_empty,
+            "failed": tuple(call.failures),
+            **dict(_fields(call.diff)),
+        }
+        for call in step.calls
+    ]
+    several = {"calls": calls, "unmatched": tuple(step.unmatched)} if len(calls) > 1 or step.unmatched else {}
+    whole = {"is_same": step.is_same, "failed": tuple(step.failures)}
+    return render_json({**calls[step.most_telling], **whole, **several})
 
 
 def render_groups_json(groups: Sequence[Group], labels: Sequence[str], failures: Sequence[str]) -> str:
@@ -51,6 +64,16 @@ def _fields(diff: GraphDiff) -> Iterator[tuple[str, object]]:
             yield name, {"before": value.before, "after": value.after, "change": value.change}
         else:
             yield name, plain(value)
+
+
+def render_step_markdown(step: StepDiff) -> str:
+    """Write a comment on each call that differs, or on the first."""
+    telling = [call for call in step.calls if not call.diff.is_empty or call.failures] or step.calls[:1]
+    parts = [render_diff_markdown(*call) for call in telling]
+    if len(step.calls) > 1 or step.unmatched:
+        parts += [f"{code(sentence)}\n" for sentence in step.unmatched]
+        parts.append(f"{step_summary(step)}.\n")
+    return "\n".join(parts)
 
 
 def render_diff_markdown(diff: GraphDiff, sides: Sequence[Side], failures: Sequence[str]) -> str:
@@ -107,6 +130,17 @@ def _value_items(values: ValueDiff | None) -> Iterator[str]:
     for direction, where, distance in first_values(values):
         yield f"- first value that differs in {direction}: {' '.join(map(code, where))} {distance}\n"
     yield f"- {value_summary(values)}\n"
+
+
+def render_step_github(step: StepDiff, path_of: Callable[[str], str]) -> str:
+    """Write the annotations of each call, and a warning for each call that only one program makes.
+
+    Args:
+        step: What was compared.
+        path_of: Maps a file name in B's record to its path in the repository.
+    """
+    lines = [f"::warning title=gradinspect diff::{escape_message(sentence)}\n" for sentence in step.unmatched]
+    return "".join([*(render_diff_github(call.diff, call.failures, path_of) for call in step.calls), *lines])
 
 
 def render_diff_github(diff: GraphDiff, failures: Sequence[str], path_of: Callable[[str], str]) -> str:

@@ -20,12 +20,14 @@ from gradinspect.renderers.diff_words import (
     MODULE_WORDS,
     SIGNS,
     Side,
+    StepDiff,
     field_of,
     first_values,
     how_far,
     modules_of_group,
     one_sided_modules,
     place_of,
+    step_summary,
     summary,
     value_summary,
 )
@@ -61,8 +63,7 @@ class DiffPage(Page):
             failures: Why the gates fail.
             max_rows: How many rows at most; None: all.
         """
-        for letter, side in zip("AB", sides, strict=True):
-            yield self.title(f"{letter}  {side.label}  {side.captured_at}")
+        yield from self._titles(sides)
         if diff.torch_versions[0] != diff.torch_versions[1]:
             yield Text(self.fit(f"torch {self._arrow(*diff.torch_versions)}", self.width))
         yield Text()
@@ -71,6 +72,27 @@ class DiffPage(Page):
         yield Text()
         yield from self._sum(diff)
         yield from self._failures(failures)
+
+    def step(self, step: StepDiff, *, max_rows: int | None = MAX_ROWS) -> Iterator[Text]:
+        """Yield each call that was compared, and one line that says which differ.
+
+        Args:
+            step: The calls.
+            max_rows: How many rows of each at most; None: all.
+        """
+        several = len(step.calls) > 1 or bool(step.unmatched)
+        for call in step.calls:
+            if several and call.diff.is_empty and not call.failures:
+                yield from self._titles(call.sides)
+                yield Text("No difference.", "green")
+            else:
+                yield from self.lines(call.diff, call.sides, call.failures, max_rows=max_rows)
+            if several:
+                yield Text()
+        for sentence in step.unmatched:
+            yield from self.wrapped(self.visible(f"{sentence}."), "red")
+        if several:
+            yield from self.wrapped(f"{step_summary(step)}.", "bold green" if step.is_same else "bold")
 
     def groups(
         self, groups: Sequence[Group], labels: Sequence[str], failures: Sequence[str], *, max_rows: int | None
@@ -126,6 +148,10 @@ class DiffPage(Page):
     def _failures(self, failures: Sequence[str]) -> Iterator[Text]:
         for sentence in failures:
             yield from self.wrapped(f"failed  {sentence}", "bold red")
+
+    def _titles(self, sides: Sequence[Side]) -> Iterator[Text]:
+        for letter, side in zip("AB", sides, strict=True):
+            yield self.title(f"{letter}  {side.label}  {side.captured_at}")
 
     def _figures(self, diff: GraphDiff) -> Iterator[Text]:
         yield Text(f"{'':<8}{'A':>12}{'B':>12}{'change':>14}", "bold")

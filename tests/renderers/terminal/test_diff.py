@@ -12,12 +12,12 @@ from gradinspect.analyses.diff.groups import Grouper
 from gradinspect.analyses.diff.union import unite_graphs
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.diff import (
-    render_diff_github,
-    render_diff_json,
-    render_diff_markdown,
     render_groups_json,
+    render_step_github,
+    render_step_json,
+    render_step_markdown,
 )
-from gradinspect.renderers.diff_words import Side
+from gradinspect.renderers.diff_words import CallDiff, Side, StepDiff
 from gradinspect.renderers.terminal.diff import DiffPage
 
 pytestmark = pytest.mark.slow
@@ -44,8 +44,12 @@ def test_every_format_takes_any_two_graphs(before: Graph, after: Graph) -> None:
     for graph in (before, after, before):
         grouper.add(graph)
 
-    assert json.loads(render_diff_json(diff, sides, ["x"]))["is_same"] == diff.is_empty
+    step = StepDiff([CallDiff(diff, sides, ["x"])])
+    two = StepDiff([*step.calls, *step.calls], ["Only A has a call\nlike it"])
+    assert json.loads(render_step_json(step))["is_same"] == diff.is_empty
+    assert [call["failed"] for call in json.loads(render_step_json(two))["calls"]] == [["x"], ["x"]]
+    assert all(line.cell_len <= 80 for line in DiffPage(width=80).step(two))
     assert json.loads(render_groups_json(grouper.groups(), ["a", "b", "c"], []))["groups"][0]["diff"] is None
-    assert render_diff_markdown(diff, sides, []).isprintable() is False  # it has newlines
-    assert all(line.startswith("::") for line in render_diff_github(diff, ["x"], str).splitlines())
+    assert render_step_markdown(two).isprintable() is False  # it has newlines
+    assert all(line.startswith("::") for line in render_step_github(two, str).splitlines())
     assert len(unite_graphs(before, after, diff).statuses) >= len(after.nodes)
