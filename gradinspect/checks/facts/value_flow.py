@@ -16,7 +16,7 @@ _FROM_PYTHON = frozenset(("tensor", "as_tensor", "asarray", "full", "new_tensor"
 # How a call returned a value without its graph.
 DetachCause: TypeAlias = Literal[
     "detach", "data", "deepcopy", "loaded", "copy", "integer", "grad_off", "checkpoint", "function", "python",
-    "gradient", "assigned", "rewrapped", "unknown",
+    "gradient", "assigned", "rewrapped", "sample", "unknown",
 ]  # fmt: skip
 
 
@@ -296,7 +296,7 @@ def _outcome_without_cut(
             reader = min(back) if back else None
             exits = tuple(number for number in left if reader is None or number < reader)
             return FlowOutcome("cut", first, exits[0], reader, "python", (exits[0],), exits)
-    used = [number for number in live if calls[number].cause not in ("grad_off", "data", "detach")]
+    used = [number for number in live if calls[number].cause not in ("grad_off", "sample", "data", "detach")]
     if used:
         return FlowOutcome("unused", used[0], *((left[-1], None, "python") if left else (used[-1],)))
     return FlowOutcome("unread")

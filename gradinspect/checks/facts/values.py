@@ -104,7 +104,16 @@ class ConstantTerm(Record, frozen=True, kw_only=True):
     op: str  # that detached it
     cause: DetachCause
     cut: Frame | None = None
+    reduced: Frame | None = None  # where it became one number
     used: Frame | None = None  # where it was added
+    backward: Frame | None = None
+
+
+class SampledInput(Record, frozen=True, kw_only=True):
+    """A layer is given what a distribution sampled without a gradient, and the loss trains the distribution."""
+
+    sampled: Frame | None = None
+    used: Frame | None = None
     backward: Frame | None = None
 
 

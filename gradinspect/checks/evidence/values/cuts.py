@@ -27,6 +27,7 @@ from gradinspect.checks.evidence.values.loss_terms import (
     constant_terms,
     divergence_inputs,
     lost_terms,
+    sampled_inputs,
 )
 from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, explained, names_of, outcomes_of
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
@@ -40,6 +41,7 @@ from gradinspect.checks.facts.values import (
     MissingGradient,
     NonLeafGradient,
     NoticedAt,
+    SampledInput,
     by_cause,
 )
 from gradinspect.checks.findings import Finding, listed
@@ -187,7 +189,7 @@ class GradientCuts:
 
     def _wrong_terms(self, root: Read, backward: Frame | None) -> Iterator[Finding]:
         calls = self._flow.calls
-        for made, used in lost_terms(calls, root, self._is_trained):
+        for made, used, _ in lost_terms(calls, root, self._is_trained):
             yield from self._judged(
                 GradientTerm(
                     gradient=self._line(made),
@@ -196,7 +198,12 @@ class GradientCuts:
                     is_attribute=calls[made].is_attribute,
                 )
             )
-        for made, used in divergence_inputs(calls, root):
+        if self._flow.has_samples:
+            for made, used, _ in sampled_inputs(calls, root):
+                yield from self._judged(
+                    SampledInput(sampled=self._line(made), used=self._line(used), backward=backward)
+                )
+        for made, used, _ in divergence_inputs(calls, root):
             maker = calls[made].name
             yield from self._judged(
                 DivergenceInput(
@@ -212,9 +219,12 @@ class GradientCuts:
         """Store the terms of a scalar loss that have no graph, until it is known whether parameters miss a gradient."""
         if self._flow.is_full or graph.roots[0].info is None or graph.roots[0].info.shape:
             return
-        for made, used in constant_terms(self._flow.calls, root):
+        for made, used, reduced in constant_terms(self._flow.calls, root):
             call, cut, line = self._flow.calls[made], self._line(made), self._line(used)
-            term = ConstantTerm(op=call.name, cause=call.cause or "unknown", cut=cut, used=line, backward=backward)
+            term = ConstantTerm(
+                op=call.name, cause=call.cause or "unknown", cut=cut, used=line, backward=backward,
+                reduced=None if reduced is None else self._line(reduced),
+            )  # fmt: skip
             self._constant.setdefault((cut, line), term)
 
     def _note_what_may_be_meant(self, graph: Graph, root: Read, call: EngineCall) -> None:

@@ -77,6 +77,7 @@ class Dataflow:
         ] = {}  # number of a leaf that a call made -> the frame that let it require grad
         self.on_missing_grad: Callable[[torch.Tensor, Read, FrameType | None], None] | None = None
         self.num_pauses = 0
+        self.has_samples = False  # a distribution has sampled what could have a gradient
         self.has_grad_with_graph = False  # the last backward was called with create_graph=True
         self._grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
         self._recorder = recorder
@@ -162,6 +163,7 @@ class Dataflow:
         cause = None
         if is_live and not is_new_live:
             cause = detach_cause_of(name, _MAKES, [result], frame, self._forwards)
+            self.has_samples |= cause == "sample"
         call = len(self.calls)
         self.calls.append(Call(name, tuple(reads), number, cause, (), is_off))
         if is_off:

@@ -7,7 +7,14 @@ another loss (adaptive weights), that moves an input (adversarial examples), or 
 NOTE [Constant terms on purpose]
 People add detached terms to a loss to log their sum, or to compare it with an earlier loss, and say so with detach() or
 no_grad(). So these count only for a term made of parameters themselves, as weight decay is, and for one that detach()
-returned and a weight was multiplied with: neither has another purpose.
+cut off and a weight was multiplied with: neither has another purpose. Nor has what no_grad() cut off, if it was
+reduced by a mean or a loss function as well: a value that is to be predicted is not.
+
+NOTE [Sampled on purpose]
+A policy samples actions, and the loss has their log-probability: the sample is then an argument of log_prob() only. A
+critic that is given the sample, or a decoder, shows that its gradient was to reach the distribution, if the same loss
+trains that by another way, as by a divergence. Not so where the critic learns to predict, by an error that is squared,
+nor where one sample leads to the next distribution: its gradient is that of the score function.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +35,10 @@ _RESIDUAL = frozenset((
 _ADDS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))
 _SCALAR = _ADDS | frozenset(("mul", "rmul", "imul", "div", "truediv", "true_divide", "neg", "float", "to"))
 _WEIGHTS = frozenset(("mul", "rmul", "imul"))
+_REDUCTIONS = frozenset((
+    "mean", "kl_div", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "nll_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
+))  # fmt: skip
 _BY_MISTAKE = frozenset(("data", "copy", "integer"))
 _DIVERGENCE_SUMS = frozenset((
     "add", "sub", "rsub", "radd", "iadd", "isub", "mul", "rmul", "imul", "div", "truediv", "true_divide", "neg",
@@ -39,6 +50,12 @@ _SAME_VALUES = frozenset((
 ))  # fmt: skip
 PROBABILITIES = frozenset(("softmax", "sigmoid"))
 _LAYERS = frozenset(("linear", "conv1d", "conv2d", "conv3d", "addmm", "baddbmm", "relu"))
+_TAKES_SAMPLES = frozenset((
+    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "addmm", "matmul", "bmm", "einsum",
+    "lstm", "gru", "rnn_tanh", "cat", "concat",
+))  # fmt: skip
+_JOINS = frozenset(("cat", "concat"))
+MAX_DRAWS = 8  # that are looked at
 
 
 class Term(NamedTuple):
@@ -46,6 +63,15 @@ class Term(NamedTuple):
 
     made: int  # the call that computed the gradient, detached the term, or made the input
     used: int
+    reduced: int | None = None  # the call that made one number of it
+
+
+class _Drawn(NamedTuple):
+    """A call with a graph reads a sample, perhaps through a layer."""
+
+    reader: int
+    draw: int
+    layer: int | None
 
 
 class _Step(NamedTuple):
@@ -128,32 +154,84 @@ def constant_terms(calls: Sequence[Call], root: Read) -> Iterator[Term]:
         if calls[number].name.strip("_") not in _ADDS:
             continue
         for read in calls[number].reads:
-            cut = None if read.is_live else _detached(calls, read.call)
+            cut, reduced = (None, None) if read.is_live else _detached(calls, read.call)
             if cut is not None:
-                yield Term(cut, number)
+                yield Term(cut, number, reduced)
 
 
-def _detached(calls: Sequence[Call], number: int) -> int | None:
+def _detached(calls: Sequence[Call], number: int) -> tuple[int | None, int | None]:
     """Find the first call that detached a term; None if that may be on purpose, or another rule explains it."""
     todo, seen, cuts, is_weighted = [number], {OUTSIDE}, [], False
+    reduced: int | None = None
     while todo:
         one = todo.pop()
         if one in seen:
             continue
         seen.add(one)
         if calls[one].cause is None:
+            reduced = one if reduced is None and calls[one].name in _REDUCTIONS else reduced
             is_weighted = is_weighted or (calls[one].name.strip("_") in _WEIGHTS and len(calls[one].reads) == 1)
             todo += [read.call for read in calls[one].reads if read.leaf == NO_LEAF]
         else:
             cuts.append(one)
-    return min(cuts) if cuts and all(_is_by_mistake(calls[one], is_weighted=is_weighted) for one in cuts) else None
+    is_term = is_weighted and reduced is not None
+    is_meant = any(not _is_by_mistake(calls[one], is_weighted=is_weighted, is_term=is_term) for one in cuts)
+    return (min(cuts), reduced) if cuts and not is_meant else (None, None)
 
 
-def _is_by_mistake(call: Call, *, is_weighted: bool) -> bool:
+def _is_by_mistake(call: Call, *, is_weighted: bool, is_term: bool) -> bool:
     if call.is_off:
-        return False
-    is_term = is_weighted or any(read.leaf != NO_LEAF for read in call.reads)
-    return call.cause in _BY_MISTAKE or (call.cause == "detach" and is_term)
+        return is_term and call.cause == "grad_off"
+    is_own = is_weighted or any(read.leaf != NO_LEAF for read in call.reads)
+    return call.cause in _BY_MISTAKE or (call.cause == "detach" and is_own)
+
+
+def sampled_inputs(calls: Sequence[Call], root: Read) -> Iterator[Term]:
+    """Find a layer on the way to a loss that is given what a distribution sampled. NOTE [Sampled on purpose]."""
+    live = _behind(calls, root, frozenset())
+    read = [_Drawn(number, *one) for number in sorted(live) for one in _drawn(calls, number)]
+    into_layers = [one for one in read if one.layer is not None]
+    scored = {one.draw for one in read if one.layer is None}
+    direct = _behind(calls, root, _RESIDUAL) if into_layers else set()
+    for one in into_layers[:MAX_DRAWS]:
+        is_term = one.layer == one.reader or calls[one.reader].name.strip("_") in _ADDS
+        is_direct = one.reader in direct and not _leads_to_another(calls, one.reader, one.draw)
+        is_path = is_direct or not (one.draw in scored or one.layer != one.reader)
+        if is_term and is_path and not live.isdisjoint(ancestors(calls, one.draw)):
+            yield Term(one.draw, one.layer or one.reader)
+            return
+
+
+def _behind(calls: Sequence[Call], root: Read, stops: frozenset[str]) -> set[int]:
+    """Collect the calls that a gradient comes to, without what lies behind those of some names."""
+    todo, seen = [root.call] if root.leads_back else [], set[int]()
+    while todo:
+        number = todo.pop()
+        if number != OUTSIDE and number not in seen and calls[number].name.strip("_") not in stops:
+            seen.add(number)
+            todo += [read.call for read in calls[number].reads if read.leads_back]
+    return seen
+
+
+def _drawn(calls: Sequence[Call], number: int) -> Iterator[tuple[int, int | None]]:
+    """Yield the samples that a call reads, after functions without a graph, and the layer among these, if any."""
+    first = number if calls[number].name in _TAKES_SAMPLES else None
+    todo, seen = [(read.call, first) for read in calls[number].reads if not read.is_live], {OUTSIDE}
+    while todo:
+        one, layer = todo.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if calls[one].cause == "sample":
+            yield one, layer
+        elif calls[one].cause is None:
+            is_layer = layer is None and calls[one].name in _TAKES_SAMPLES - _JOINS
+            todo += [(read.call, one if is_layer else layer) for read in calls[one].reads if not read.is_live]
+
+
+def _leads_to_another(calls: Sequence[Call], number: int, draw: int) -> bool:
+    later = (one for one in range(number, len(calls)) if one != draw and calls[one].cause == "sample")
+    return any(number in ancestors(calls, one, stops_at_leaves=True) for one in later)
 
 
 def divergence_inputs(calls: Sequence[Call], root: Read) -> Iterator[Term]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from enum import Enum, auto
+from inspect import unwrap
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, cast
@@ -30,6 +31,13 @@ _TENSORS = frozenset((torch.Tensor, nn.Parameter))
 _CONTAINERS = (list, tuple, dict)
 # their code as it is before anything of ours replaces a method
 _COPIERS: dict[CodeType, DetachCause] = {deepcopy.__code__: "deepcopy", nn.Module.load_state_dict.__code__: "loaded"}
+_DISTRIBUTIONS: list[Any] = [one for one in vars(torch.distributions).values() if isinstance(one, type)]
+# the code of each sample() of a distribution, and whether there is an rsample() that gradients flow through
+_SAMPLES = {
+    unwrap(one.sample).__code__: bool(one.has_rsample)
+    for one in sorted(_DISTRIBUTIONS, key=lambda one: bool(getattr(one, "has_rsample", False)))
+    if hasattr(one, "sample")
+}
 MAX_DEPTH = 3
 MAX_NESTED = 1_000  # elements of one list of arguments that are inspected
 
@@ -200,11 +208,14 @@ def _kind_of_attribute(short: str, *, is_set: bool) -> CallKind:
 
 
 def _who_switched_off(frame: FrameType | None, forwards: ForwardFrames) -> DetachCause:
-    """Distinguish the program's no_grad from those inside torch: reentrant checkpoints, custom Functions."""
+    """Distinguish the program's no_grad from those inside torch: checkpoints, custom Functions, distributions."""
+    samples = []
     while frame is not None:
         if frame.f_code is REENTRANT_FORWARD:
             return "checkpoint"
         if forwards.applied_from(frame) is not None:
             return "function"
+        if frame.f_code in _SAMPLES:
+            samples.append(_SAMPLES[frame.f_code])
         frame = frame.f_back
-    return "grad_off"
+    return "sample" if samples and all(samples) else "grad_off"

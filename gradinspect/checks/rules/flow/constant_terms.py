@@ -14,7 +14,7 @@ CONSTANT = Rule(
     explanation="A sum has a gradient if one of its terms has, so a term that lost its graph is not an error. "
     "Typical cases are a penalty on weights that reads p.data, torch.tensor() of a list of losses, and a count of "
     "wrong predictions. The loss includes the term, and training ignores it. Terms of activations that went "
-    "through no_grad(), or through detach() and no weight, are not reported: they may be there to be logged.",
+    "through no_grad() or detach() and no weight are not reported: they may be there to be logged.",
     change="""\
   import torch
   from torch import nn
@@ -34,12 +34,22 @@ def constant_findings(term: ConstantTerm) -> Iterator[Finding]:
     """Say what detached a term that the program adds to a loss."""
     cause = DETACH_REMEDIES[term.cause]
     where, used = line_of(term.cut), line_of(term.used)
+    remedy = cause.remedy.format(op=term.op, where=where, used=used)
+    is_off = term.cause == "grad_off" and term.reduced is not None
+    if is_off:
+        remedy = (
+            f"At {line_of(term.reduced)}, use the output of the trained model, computed with gradients enabled. "
+            f"{where} disables them."
+        )
     yield CONSTANT.finding(
         text=f"What {used} adds to the loss has no graph: {cause.why.format(op=term.op)} Backward treats it as a "
         "constant, so it changes no gradient.",
-        places=(*place_of("detached", term.cut), *place_of("used", term.used), *place_of("backward", term.backward)),
-        remedy=cause.remedy.format(op=term.op, where=where, used=used),
-    )
+        places=(
+            *place_of("detached", term.cut), *place_of("term", term.reduced if is_off else None),
+            *place_of("used", term.used), *place_of("backward", term.backward),
+        ),
+        remedy=remedy,
+    )  # fmt: skip
 
 
 JUDGE = Judge(ConstantTerm, constant_findings)

@@ -68,6 +68,10 @@ DETACH_REMEDIES: dict[DetachCause, DetachRemedy] = {
         "nn.Parameter or Variable wrapped the tensor in a new leaf without a graph.",
         "Use the tensor that {where} made as it is.",
     ),
+    "sample": DetachRemedy(
+        "sample() draws with gradients disabled.",
+        "Use rsample() at {where}, or log_prob() of the sample in the loss.",
+    ),
     "unknown": DetachRemedy(
         "The result of {op} does not require grad.",
         "Check {where}: the operator is not differentiable.",
