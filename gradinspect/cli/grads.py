@@ -15,6 +15,7 @@ from gradinspect.analyses.gradients.choice import (
     chosen_parameters,
     chosen_slices,
 )
+from gradinspect.analyses.gradients.folded import folded_parameters
 from gradinspect.analyses.gradients.observed import (
     flow_rows,
     gradient_notes,
@@ -57,6 +58,7 @@ from gradinspect.units import format_count
 
 By = Literal["module", "parameter", "node"]
 MAX_ROWS = 40
+FOLD_ABOVE = 24  # parameters: fewer fit a screen
 MAX_SLOWEST = 15
 
 
@@ -211,7 +213,12 @@ def _tables(page: GradientsPage, graph: Graph, by: By | None, rows: RowChoice, *
         parameters = chosen_parameters(graph, parameter_rows(graph), rows)
         if parameters or by is not None or not rows.is_part:
             yield Text()
-            yield from page.parameters(parameters, max_rows)
+            is_long = len(parameters) > FOLD_ABOVE and not (full or is_part or by)
+            folded = list(folded_parameters(graph, parameters)) if is_long else ()
+            if 0 < len(folded) < len(parameters):
+                yield from page.folded(folded, max_rows)
+            else:
+                yield from page.parameters(parameters, max_rows)
     if by == "node":
         yield Text()
         yield from page.nodes(graph, chosen_nodes_that_ran(graph, nodes_by_order(graph), rows), max_rows)

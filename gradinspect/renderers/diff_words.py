@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gradinspect.analyses.diff.folding import fold_names
 from gradinspect.analyses.diff.records import ChangedRow, Detail, Distance, GraphDiff, ValueDiff
 from gradinspect.analyses.memory.rows import OUTSIDE
 from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.name_folding import fold_names
 from gradinspect.units import format_change, format_count
 
 SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}

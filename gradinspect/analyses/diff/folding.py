@@ -12,10 +12,8 @@ import msgspec
 from gradinspect.analyses.diff.reading import Reading
 from gradinspect.analyses.diff.records import ChangedNode, ChangedRow, Detail, RowKind
 from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.analyses.structure.name_folding import fold_names, name_by_indices, name_together
 from gradinspect.graph import Node, TensorInfo, source_of
-
-MAX_INDICES = 4  # named one by one
-ANOTHER = "1000000000000"  # an index that no module has
 
 
 class _Change(NamedTuple):
@@ -129,48 +127,6 @@ def _grouped(changes: Iterable[_Change], paths: set[str]) -> Iterator[tuple[str 
         yield (None if path is None else name_together({str(change.path) for change in same}, paths)), same
 
 
-def name_together(names: set[str], among: set[str]) -> str:
-    """Name modules that differ in their indices: `h.*.attn` if they are all there are, else `h.0-3.attn`."""
-    first = next(iter(names))
-    indices = [INDEX.findall(name) for name in names]
-    columns = [sorted(set(column), key=int) for column in zip(*indices, strict=True)]
-    varying = {place for place, column in enumerate(columns) if len(column) > 1}
-    starred = _like(first, varying)
-    alike = [INDEX.findall(path) for path in among if _like(path, varying) == starred]
-    texts = [
-        column[0]
-        if len(column) == 1
-        else "*"
-        if set(column) >= {found[place] for found in alike}
-        else _listed([int(index) for index in column])
-        for place, column in enumerate(columns)
-    ]
-    return _with_indices(first, texts)
-
-
-def _name_by_indices(names: Iterable[str]) -> str:
-    """Name things that differ in their indices by these, whatever others there are: `h.0-3.attn`."""
-    given = set(names)
-    return name_together(given, {INDEX.sub(ANOTHER, name) for name in given})
-
-
-def _like(path: str, varying: set[int]) -> str:
-    """Write stars for some of the indices of a path."""
-    indices = INDEX.findall(path)
-    return _with_indices(path, ["*" if place in varying else index for place, index in enumerate(indices)])
-
-
-def _with_indices(path: str, texts: Iterable[str]) -> str:
-    remaining = iter(texts)
-    return INDEX.sub(lambda _: next(remaining), path)
-
-
-def _listed(indices: Sequence[int]) -> str:
-    if indices[-1] - indices[0] == len(indices) - 1:
-        return f"{indices[0]}-{indices[-1]}"
-    return ",".join(map(str, indices)) if len(indices) <= MAX_INDICES else f"{indices[0]},{indices[1]}..{indices[-1]}"
-
-
 def _outermost_lost(reading: Reading, call: int | None, lost: set[int]) -> int | None:
     """Find the outermost call around a node that only this graph has, as far as they are nested without gaps."""
     found = None
@@ -185,15 +141,6 @@ def _path(reading: Reading, node: Node) -> str | None:
 
 def _paths_of(reading: Reading) -> set[str]:
     return {call.path for call in reading.calls}
-
-
-def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield names that differ in their indices as one, `h.0-11.attn.weight`, with those it stands for."""
-    groups: dict[str, dict[str, None]] = {}
-    for name in names:
-        groups.setdefault(INDEX.sub("*", name), {})[name] = None
-    for group in groups.values():
-        yield _name_by_indices(group), list(group)
 
 
 def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
@@ -211,5 +158,5 @@ def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[st
     for module in inside:
         groups[INDEX.sub("*", module)].append(module)
     for group in groups.values():
-        yield f"{_name_by_indices(group)}.*", [name for module in group for name in inside[module]]
+        yield f"{name_by_indices(group)}.*", [name for module in group for name in inside[module]]
     yield from fold_names(others)

@@ -10,10 +10,11 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.diff.folding import fold_leaves, fold_names
+from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group, name_members
 from gradinspect.analyses.diff.records import ChangedRow, Detail, GraphDiff, ModuleChange, Pair, ValueDiff
 from gradinspect.analyses.structure.call_names import INDEX, shown_path
+from gradinspect.analyses.structure.name_folding import fold_names
 from gradinspect.renderers.diff_words import (
     GROUP_MODULE_WORDS,
     LEAF_WORDS,

@@ -3,7 +3,8 @@
 What comes in: strings, some of them from the user's program. What goes out: strings of known width.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count
 from textwrap import TextWrapper
 from typing import NamedTuple
 
@@ -86,6 +87,39 @@ def cut_start(text: str, num_cells: int, ellipsis: str) -> str:
     if cell_len(text) <= num_cells:
         return text
     return ellipsis[: max(num_cells, 0)] + _start(text[::-1], max(num_cells - cell_len(ellipsis), 0))[::-1]
+
+
+def shorten_apart(names: Sequence[str], num_cells: int, ellipsis: str) -> list[str]:
+    """Shorten names that are too wide, so that no two different ones become alike.
+
+    The end of a dotted name tells it from its neighbors, so parts are cut from its start: `…h.11.mlp.weight`. Where
+    that makes two alike, it is cut in other places, and numbered if they differ nowhere that can be shown.
+    """
+    taken = {name for name in names if cell_len(name) <= num_cells}
+    shortened = {name: name for name in taken}
+    for name in names:
+        if name not in shortened:
+            cuts = chain(_cuts(name, num_cells, ellipsis), _numbered(name, num_cells, ellipsis))
+            shortened[name] = next(cut for cut in cuts if cut not in taken)
+            taken.add(shortened[name])
+    return [shortened[name] for name in names]
+
+
+def _cuts(name: str, num_cells: int, ellipsis: str) -> Iterator[str]:
+    tail = cut_start(name, num_cells, ellipsis)[len(ellipsis) :]
+    parts = tail.partition(".")[2]
+    if parts and "  " not in name:  # nothing beside it, and not indented
+        yield ellipsis + parts
+    yield shorten(name, num_cells, ellipsis)
+    room = num_cells - cell_len(ellipsis)
+    for head in range(room + 1):
+        yield _start(name, head) + ellipsis + _start(name[::-1], room - head)[::-1]
+
+
+def _numbered(name: str, num_cells: int, ellipsis: str) -> Iterator[str]:
+    for number in count(2):
+        end = f"~{number}"
+        yield cut_end(name, num_cells - len(end), ellipsis) + end
 
 
 def _start(text: str, num_cells: int) -> str:

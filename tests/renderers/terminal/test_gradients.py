@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from gradinspect.analyses.gradients.folded import FoldedRow
 from gradinspect.analyses.gradients.observed import (
     FlowRow,
     GradientNote,
@@ -164,3 +165,23 @@ def test_strange_norms_have_a_bar(norm: float) -> None:
     row = FlowRow(path="a", class_name="A", call=1, depth=0, node=0, stats=stats(norm))
 
     assert len(list(GradientsPage().flow([row, row]))) == 3
+
+
+def test_equal_blocks_are_one_row() -> None:
+    """With the ranges of their figures, and the odd one out."""
+    rows = [
+        ParameterRow(node=1, name=f"model.layers.{place}.mlp.weight", stats=stats(norm), weight_norm=2.0, num_added=1)
+        for place, norm in enumerate((1.0, 1.2, 4.0, 1.1))
+    ]
+    single = ParameterRow(node=2, name="head.bias", stats=None, weight_norm=1.0, num_added=1)
+    folded = [FoldedRow(name="model.layers.0-3.mlp.weight", rows=tuple(rows)), FoldedRow(name="b", rows=(single,))]
+
+    assert [line.plain for line in GradientsPage(width=62).folded(folded, None)] == snapshot(
+        [
+            "gradient of                             norm       /weight",
+            "model.layers.0-3.mlp.weight ×4  1.0..4.0e+00  5e-01..2e+00",
+            "  model.layers.2.mlp.weight: 3.6 times the others",
+            "b                                       none",
+            "Each one: --full",
+        ]
+    )

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from gradinspect.renderers.terminal.text import Part, fit, listed_within, shorten, visible
+from gradinspect.renderers.terminal.text import Part, fit, listed_within, shorten, shorten_apart, visible
 
 
 def test_control_characters_become_escapes() -> None:
@@ -50,3 +50,27 @@ def test_as_many_parts_as_fit(parts: list[str], width: int, least: int) -> None:
     most = max((number for number, line in enumerate(lists) if len(line) <= width), default=0)
 
     assert listed_within(parts, width, lambda rest: f"+{rest}", least=least) == lists[max(most, min(least, len(parts)))]
+
+
+PARTS = ["transformer", "h", "0", "11", "attn", "mlp", "c_proj", "c_attn", "weight", "bias", "层"]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=8).map(".".join), unique=True, max_size=12),
+    st.integers(8, 40),
+    st.sampled_from(["…", "..."]),
+)
+def test_different_names_stay_different(names: list[str], num_cells: int, ellipsis: str) -> None:
+    """However narrow the column is; what fits stays as it is."""
+    shown = shorten_apart(names, num_cells, ellipsis)
+
+    assert len(set(shown)) == len(names)
+    assert all(cell_len(text) <= num_cells for text in shown)
+    assert all(text == name for text, name in zip(shown, names, strict=True) if cell_len(name) <= num_cells)
+
+
+def test_a_dotted_name_loses_its_first_parts() -> None:
+    """The end tells it from its neighbors."""
+    names = ["transformer.h.10.mlp.c_proj.weight", "transformer.h.1.mlp.c_proj.weight", "lm_head.weight"]
+
+    assert shorten_apart(names, 24, "…") == ["…h.10.mlp.c_proj.weight", "…h.1.mlp.c_proj.weight", "lm_head.weight"]

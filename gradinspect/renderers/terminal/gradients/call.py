@@ -5,11 +5,12 @@ than asked for.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
 
+from gradinspect.analyses.gradients.folded import FoldedRow
 from gradinspect.analyses.gradients.observed import (
     FlowRow,
     GradientNote,
@@ -23,9 +24,11 @@ from gradinspect.analyses.gradients.timeline import devices_of
 from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.renderers.terminal.text import shorten_apart
 from gradinspect.units import format_count
 
 CELLS = 8
+RANGE_CELLS = 12
 MIN_BAR_CELLS = 16
 MAX_BAR_CELLS = 40
 MIN_NAME = 12  # cells left for names beside a bar
@@ -111,6 +114,31 @@ class GradientsPage(Page):
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
 
+    def folded(self, rows: Sequence[FoldedRow], max_rows: int | None) -> Iterator[Text]:
+        """Yield one row for the parameters of equal blocks, with the ranges of their figures, and the odd one out."""
+        shown = rows[:max_rows]
+        has_updates = any(row.update_norm is not None for folded in shown for row in folded.rows)
+        names = [f"{folded.name}{_copies(folded, 'x' if not self.unicode else '×')}" for folded in shown]
+        table = FigureTable(self, names, ("norm", "/weight", *([UPDATE] if has_updates else [])), None, RANGE_CELLS)
+        yield table.head("gradient of")
+        for name, folded in zip(names, shown, strict=True):
+            first = folded.rows[0]
+            ratios = [_range(row.ratio for row in folded.rows)]
+            ratios += [_range(row.update_ratio for row in folded.rows)] if has_updates else []
+            norm = "none" if first.is_missing else UNKNOWN if first.stats is None else _range(folded.norms)
+            yield table.row(name, (norm, *ratios))
+            yield from self._odd_one(folded)
+        left = sum(len(folded.rows) for folded in rows[len(shown) :])
+        yield from self.wrapped(
+            f"{format_count(left, 'more leaf', 'more leaves')}: --full" if left else "Each one: --full", "dim"
+        )
+
+    def _odd_one(self, folded: FoldedRow) -> Iterator[Text]:
+        odd = folded.odd_one
+        if odd is not None:
+            row, times = odd
+            yield from self.wrapped(f"{row.name}: {_factor(times)} the others", "yellow", indent=GAP)
+
     def nodes(self, graph: Graph, rows: Sequence[NodeGradients], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per node."""
         shown = rows[:max_rows]
@@ -134,7 +162,14 @@ class GradientsPage(Page):
 class FigureTable:
     """Rows of a name, figures beside it, and a bar on a logarithmic scale whose ends the heading names."""
 
-    def __init__(self, page: Page, names: Sequence[str], heads: Sequence[str], norms: Sequence[float] | None) -> None:
+    def __init__(
+        self,
+        page: Page,
+        names: Sequence[str],
+        heads: Sequence[str],
+        norms: Sequence[float] | None,
+        least_cells: int = CELLS,
+    ) -> None:
         """Choose the widths.
 
         Args:
@@ -142,16 +177,18 @@ class FigureTable:
             names: The names of all rows.
             heads: The names of the columns of figures.
             norms: What the bars show; None: there are no bars.
+            least_cells: Of a column of figures.
         """
         self._page = page
         self._heads = heads
-        self._cells = [max(CELLS, cell_len(head)) for head in heads]
+        self._cells = [max(least_cells, cell_len(head)) for head in heads]
         self._scale = LogScale(norms or ())
         figures = sum(self._cells) + len(GAP) * len(heads)
         longest = max(map(cell_len, names), default=0)
         room = page.width - figures
         has_bars = norms is not None and room - MIN_BAR_CELLS - len(GAP) >= MIN_NAME
         self._name = max(min(max(longest, MIN_HEAD), room - (MIN_BAR_CELLS + len(GAP) if has_bars else 0)), 10)
+        self._shown = dict(zip(names, self._apart(names), strict=True))
         self._bar = min(room - self._name - len(GAP), MAX_BAR_CELLS) if has_bars else 0
 
     def head(self, name: str) -> Text:
@@ -171,8 +208,11 @@ class FigureTable:
         line.truncate(self._page.width)  # a very narrow terminal loses the last columns
         return line
 
+    def _apart(self, names: Sequence[str]) -> list[str]:
+        return shorten_apart([self._page.visible(name) for name in names], self._name, self._page.ellipsis)
+
     def _line(self, name: str, figures: Sequence[str]) -> Text:
-        text = self._page.fit(name, self._name)
+        text = self._shown.get(name) or self._page.fit(name, self._name)
         columns = zip(figures, self._cells, strict=True)
         cells = "".join(f"{GAP}{figure:>{cells}}" for figure, cells in columns)
         return Text(f"{text}{' ' * (self._name - cell_len(text))}{cells}{GAP}")
@@ -204,6 +244,27 @@ def _times(factor: float) -> str:
     if times >= 1e6:
         return f"by a factor of {times:.1e}"
     return f"{times:.1f}-fold" if times < 10 else f"{times:,.0f}-fold"
+
+
+def _factor(times: float) -> str:
+    """Write how many times the others something is: `3.1 times`, `0.2 times`."""
+    return f"{times:,.1f} times" if 0.05 <= times < 1e6 else f"{times:.1e} times"
+
+
+def _copies(folded: FoldedRow, sign: str) -> str:
+    return f" {sign}{len(folded.rows):,}" if len(folded.rows) > 1 else ""
+
+
+def _range(values: Iterable[float | None]) -> str:
+    """Write the least and the greatest: `9e-03..2e-02`, `2.6..2.8e-02`; one number where they are equal."""
+    found = [value for value in values if value is not None]
+    if not found or any(math.isnan(value) for value in found):
+        return number(found[0] if found else None) if len(found) < 2 else "nan"
+    low, high = number(min(found)), number(max(found))
+    if low == high:
+        return low
+    exponents = {text.partition("e")[2] for text in (low, high)}
+    return f"{low.partition('e')[0]}..{high}" if len(exponents) == 1 else f"{min(found):.0e}..{max(found):.0e}"
 
 
 def _call(row: FlowRow) -> str:

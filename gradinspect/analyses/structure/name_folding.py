@@ -1,0 +1,63 @@
+"""Names that differ in their indices, as one: `h.0-11.attn.weight`.
+
+What comes in: dotted names. What goes out: a name for each group, with those it stands for.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from gradinspect.analyses.structure.call_names import INDEX
+
+MAX_INDICES: Final = 4  # named one by one
+ANOTHER: Final = "1000000000000"  # an index that no module has
+
+
+def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield names that differ in their indices as one, `h.0-11.attn.weight`, with those it stands for."""
+    groups: dict[str, dict[str, None]] = {}
+    for name in names:
+        groups.setdefault(INDEX.sub("*", name), {})[name] = None
+    for group in groups.values():
+        yield name_by_indices(group), list(group)
+
+
+def name_together(names: set[str], among: set[str]) -> str:
+    """Name modules that differ in their indices: `h.*.attn` if they are all there are, else `h.0-3.attn`."""
+    first = next(iter(names))
+    indices = [INDEX.findall(name) for name in names]
+    columns = [sorted(set(column), key=int) for column in zip(*indices, strict=True)]
+    varying = {place for place, column in enumerate(columns) if len(column) > 1}
+    starred = _like(first, varying)
+    alike = [INDEX.findall(path) for path in among if _like(path, varying) == starred]
+    texts = [
+        column[0]
+        if len(column) == 1
+        else "*"
+        if set(column) >= {found[place] for found in alike}
+        else _listed([int(index) for index in column])
+        for place, column in enumerate(columns)
+    ]
+    return _with_indices(first, texts)
+
+
+def name_by_indices(names: Iterable[str]) -> str:
+    """Name things that differ in their indices by these, whatever others there are: `h.0-3.attn`."""
+    given = set(names)
+    return name_together(given, {INDEX.sub(ANOTHER, name) for name in given})
+
+
+def _like(path: str, varying: set[int]) -> str:
+    """Write stars for some of the indices of a path."""
+    indices = INDEX.findall(path)
+    return _with_indices(path, ["*" if place in varying else index for place, index in enumerate(indices)])
+
+
+def _with_indices(path: str, texts: Iterable[str]) -> str:
+    remaining = iter(texts)
+    return INDEX.sub(lambda _: next(remaining), path)
+
+
+def _listed(indices: Sequence[int]) -> str:
+    if indices[-1] - indices[0] == len(indices) - 1:
+        return f"{indices[0]}-{indices[-1]}"
+    return ",".join(map(str, indices)) if len(indices) <= MAX_INDICES else f"{indices[0]},{indices[1]}..{indices[-1]}"

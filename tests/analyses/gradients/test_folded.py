@@ -1,0 +1,64 @@
+"""Parameters of equal blocks in one row."""
+
+import pytest
+from factories import gradient_stats as stats
+from factories import graph, leaf, op
+
+from gradinspect.analyses.gradients.folded import FoldedRow, folded_parameters
+from gradinspect.analyses.gradients.observed import ParameterRow
+from gradinspect.graph import GradientStats, Graph
+
+NAN = float("nan")
+
+
+def network(*shapes: int) -> Graph:
+    """A leaf of each size, below one node."""
+    leaves = [leaf(f"h.{place}.weight", shape) for place, shape in enumerate(shapes)]
+    return graph(op("MulBackward0", *range(1, len(leaves) + 1)), *leaves)
+
+
+def rows(*found: GradientStats | None) -> list[ParameterRow]:
+    """A row of each leaf."""
+    return [
+        ParameterRow(node=place + 1, name=f"h.{place}.weight", stats=one, weight_norm=1.0, num_added=1)
+        for place, one in enumerate(found)
+    ]
+
+
+def names(graph: Graph, *found: GradientStats | None) -> list[str]:
+    """The names of the rows."""
+    return [folded.name for folded in folded_parameters(graph, rows(*found))]
+
+
+def test_equal_blocks_are_one_row() -> None:
+    """Those of another shape have their own; two are not folded."""
+    one = stats(1.0)
+
+    assert names(network(4, 4, 4, 4), one, one, one, one) == ["h.0-3.weight"]
+    assert names(network(4, 4, 8, 4), one, one, one, one) == ["h.0,1,3.weight", "h.2.weight"]
+    assert names(network(4, 4), one, one) == ["h.0.weight", "h.1.weight"]
+
+
+@pytest.mark.parametrize("other", [None, stats(NAN, bad=1)])
+def test_what_is_missing_or_broken_is_never_in_a_row_with_what_is_not(other: GradientStats | None) -> None:
+    """It would be overlooked there."""
+    one = stats(1.0)
+
+    assert names(network(4, 4, 4, 4), one, other, one, one) == ["h.0,2,3.weight", "h.1.weight"]
+
+
+@pytest.mark.parametrize(
+    ("norms", "expected"),
+    [
+        ((1.0, 1.1, 3.1, 0.9), ("h.2.weight", 3.1)),
+        ((1.0, 1.0, 0.0, 1.0), ("h.2.weight", 0.0)),
+        ((1.0, 2.0, 1.5, 0.9), None),
+        ((0.0, 0.0, 0.0, 0.0), None),
+    ],
+)
+def test_the_odd_one_out(norms: tuple[float, ...], expected: tuple[str, float] | None) -> None:
+    """At least three times the median of the others, or a third of it."""
+    folded = FoldedRow(name="h", rows=tuple(rows(*map(stats, norms))))
+    found = folded.odd_one
+
+    assert (found and (found[0].name, found[1])) == expected
