@@ -6,6 +6,7 @@ from typing import Literal
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, Node, Record, frame_of
 from gradinspect.methods import Shown
+from gradinspect.units import format_count
 
 EVERY_CODE = "GI"
 CALLED = "called"  # the role of the line that called the function of the line before it
@@ -78,6 +79,15 @@ class Findings(Shown, Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # what could not be checked, and why
     files: tuple[ProgramFile, ...] = ()
     is_complete: bool = True  # False: it ended before all that the rules look at was seen
+    has_failed: bool = False  # the program ended with an error or an exit code
+
+    @property
+    def headline(self) -> str:
+        """How many findings there are, or that there is none."""
+        if self.findings:
+            return format_count(len(self.findings), "finding")
+        none = "no other problems found" if self.suppressed else "no problems found"
+        return f"The program failed, and {none} until then," if self.has_failed else none.capitalize()
 
     def __len__(self) -> int:
         """Count the findings, so that `if findings:` is true if there are any."""

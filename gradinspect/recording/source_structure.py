@@ -65,6 +65,13 @@ def calls_of(file: str, name: str) -> Iterator[ast.Call]:
             yield node
 
 
+def lines_that_only_name(file: str, name: str) -> Iterator[int]:
+    """Yield the lines of a file that name a method and do not call it: `optimizer.step`."""
+    for node in ast.walk(_tree(file) or ast.Module([], [])):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == name:
+            yield node.lineno
+
+
 def attribute_writes(file: str, name: str) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
     """Yield what an attribute is set of in a file, and what is around it, the innermost first, in order of lines."""
     written = [target for node in ast.walk(_tree(file) or ast.Module([], [])) for target in _written(node, name)]

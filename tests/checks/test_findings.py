@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gradinspect.checks.findings import (
     Finding,
+    Findings,
     caller_in,
     caller_of_helper,
     check_codes,
@@ -108,3 +109,12 @@ def test_a_line_that_is_not_known_is_said_to_be() -> None:
     """And has no place."""
     assert (line_of(BACKWARD), line_of(None)) == ("train.py:9", "an unknown line")
     assert place_of("made", None, BACKWARD) == ()
+
+
+def test_the_headline_counts_or_says_that_there_is_none() -> None:
+    """And where the program has failed, that all the rest of it was not seen."""
+    none = Findings(source="train.py", num_calls=1, findings=())
+    failed = replace(none, has_failed=True)
+
+    assert none.headline == "No problems found"
+    assert failed.headline == "The program failed, and no problems found until then,"

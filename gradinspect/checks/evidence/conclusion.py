@@ -1,6 +1,7 @@
 """The findings of a run, with what they do not cover."""
 
 from gradinspect.checks.evidence.call_choice import CallChoice
+from gradinspect.checks.evidence.custom_functions.functions import unverified_notes
 from gradinspect.checks.evidence.custom_functions.gradcheck import unchecked_notes
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.opaque_parts import compiled_parts, opaque_notes
@@ -62,6 +63,7 @@ def conclusion(
         findings=findings,
         files=tuple(program_files(recorder.frames, findings, logs.folder)),
         is_complete=_saw_all(run, logs, watched, window),
+        has_failed=run.has_failed,
         notes=(
             *recorder.errors.notes(),
             *window.notes(),
@@ -69,6 +71,7 @@ def conclusion(
             *opaque_notes(sorted(watched.opaque | set(compiled_parts(logs.training.compiled_lines())))),
             *watched.notes(),
             *unchecked_notes(checked),
+            *(unverified_notes(watched.custom) if logs.custom is None else ()),
             *logs.cuts.notes(),
             *missed_notes(run.interceptor.num_missed),
             *not_followed_notes(recorder.others.num_not_followed),

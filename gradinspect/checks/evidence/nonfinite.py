@@ -11,13 +11,13 @@ the engine runs, and fetched together with the statistics of the gradients.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 
-from gradinspect.checks.facts.backward_calls import NonfiniteLoss
+from gradinspect.checks.facts.backward_calls import LastStep, NonfiniteLoss
 from gradinspect.checks.facts.graphs import NonfiniteValue
 from gradinspect.checks.findings import Finding, Place
 from gradinspect.checks.registry import findings_on, rule_of
@@ -39,6 +39,7 @@ class NonfiniteValues:
     def __init__(self) -> None:
         """Start before the first call."""
         self.search: PendingSearch | None = None  # of the latest call
+        self.last_step: Callable[[int], LastStep | None] = lambda _key: None  # of a tensor, by its id
         self.explains = False  # whether the gradients of the latest call follow from what was reported
         self._reported: set[Place] = set()  # where a NaN was made
         self._has_reported = False
@@ -51,7 +52,7 @@ class NonfiniteValues:
             return
         self.explains = self._has_reported and _has_nonfinite_leaf(walked)
         value = None if self.explains else nonfinite_value(walked, call)
-        yield from self._found(walked.graph, value, backward)
+        yield from self._found(walked.graph, value, backward, {} if value is None else _keys(walked))
 
     def settled(
         self, search: "PendingSearch", rows: Sequence[Sequence[Sequence[float]]], backward: Frame | None
@@ -63,12 +64,16 @@ class NonfiniteValues:
             search.settle(rows)
             self.explains = self._has_reported and search.has_nonfinite_leaf()
             value = None if self.explains else search.nonfinite_value()
-            yield from self._found(search.graph, value, backward)
+            yield from self._found(search.graph, value, backward, search.keys)
 
-    def _found(self, graph: Graph, value: NonfiniteValue | None, backward: Frame | None) -> Iterator[Finding]:
+    def _found(
+        self, graph: Graph, value: NonfiniteValue | None, backward: Frame | None, keys: Mapping[str, int]
+    ) -> Iterator[Finding]:
         if value is None:
             return
-        for finding in findings_on(NonfiniteLoss(graph, value, backward)):
+        key = keys.get(value.label) if value.node is None else None
+        step = None if key is None else self.last_step(key)
+        for finding in findings_on(NonfiniteLoss(graph, value, backward, step)):
             is_known = value.node is None or not self._reported.isdisjoint(finding.places[:1])
             self.explains = self._has_reported and is_known
             if not self.explains:
@@ -108,6 +113,7 @@ class PendingSearch:
         """Take the extremes of all values, and keep no tensor of the program."""
         self.graph = walked.graph
         self.figures: list[PendingFigures] = []
+        self.keys = _keys(walked)
         self._states: dict[int, State] = {}
         with unobserved():
             self._outputs = [self._taken(output) for output in call.outputs if isinstance(output, torch.Tensor)]
@@ -172,6 +178,11 @@ def _leaves(walked: WalkedGraph) -> Iterator[tuple[torch.Tensor, Suspect]]:
     for number, tensor in walked.walk.leaves().items():
         leaf = walked.graph.nodes[number].leaf
         yield tensor, Suspect(None, (None if leaf is None else leaf.name) or f"#{number}", is_leaf=True)
+
+
+def _keys(walked: WalkedGraph) -> dict[str, int]:
+    """Return the id of each leaf by its label."""
+    return {one.label: id(tensor) for tensor, one in _leaves(walked)}
 
 
 def _saved(walked: WalkedGraph) -> Iterator[tuple[torch.Tensor, Suspect]]:

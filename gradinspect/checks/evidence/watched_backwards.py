@@ -10,6 +10,7 @@ from torch import Tensor
 from gradinspect.analyses.gradients.observed import broken_gradients, parameter_rows, unmeasured_notes
 from gradinspect.checks.evidence.before_backward import BeforeBackward, backward_line
 from gradinspect.checks.evidence.collector_freeze import CollectorFreeze
+from gradinspect.checks.evidence.custom_functions.functions import custom_functions
 from gradinspect.checks.evidence.grad_scaling import is_scaling
 from gradinspect.checks.evidence.in_place.stale import unknown_notes
 from gradinspect.checks.evidence.logs import ProgramLogs
@@ -54,11 +55,13 @@ class WatchedBackwards:
         self._on_graph = on_graph or (lambda _graph: None)
         self.calls: list[WatchedCall] = []
         self.opaque: set[tuple[str, str]] = set()
+        self.custom: set[str] = set()  # Functions of the program
         self.unmeasured: Counter[str] = Counter()  # sentences, and in how many calls
         self._logs = logs
         self._stop = stop
         self._on_end = on_end
         self._nonfinite = NonfiniteValues()
+        self._nonfinite.last_step = logs.training.last_step
         self._before = BeforeBackward(logs, self._nonfinite)
         self._origins = LeafOrigins(logs.flow, logs.calls.writes, logs.frame)
         self._collector_freeze = CollectorFreeze()
@@ -89,6 +92,7 @@ class WatchedBackwards:
         self._on_graph(graph)
         backward = backward_line(graph)
         self.opaque.update(opaque_parts(graph))
+        self.custom.update(custom_functions(graph))
         release_wrappers()  # those held only by us
         self._before.release()
         earlier = self._before.earlier_call(walked, call)

@@ -122,6 +122,15 @@ class NonfiniteLoss(NamedTuple):
     graph: Graph
     value: NonfiniteValue
     backward: Frame | None = None
+    step: "LastStep | None" = None  # that changed the parameter, if it is one
+
+
+class LastStep(NamedTuple):
+    """The step of an optimizer that was the last to change a parameter."""
+
+    optimizer: str
+    line: Frame | None
+    lost_eps: float | None = None  # what is 0 in the dtype of the parameter, where the step divides by it
 
 
 class UnequalRuns(NamedTuple):

@@ -27,6 +27,7 @@ class GradientMisuse(Record, frozen=True, kw_only=True):
     clipped: Frame | None = None
     unscaled: Frame | None = None
     other: Frame | None = None  # the backward of another loss
+    uncalled: Frame | None = None  # names zero_grad, without calling it
 
 
 class UnheldParameters(Record, frozen=True, kw_only=True):
@@ -87,12 +88,13 @@ class NothingLoaded(Record, frozen=True, kw_only=True):
 
 
 class IneffectiveFlag(Record, frozen=True, kw_only=True):
-    """An attribute was set to False that torch does not read, of trained parameters or of a module that has them."""
+    """An attribute was set that torch does not read, of parameters or of a module that has them."""
 
     attribute: str  # as it is spelled
     names: tuple[str, ...]  # of the parameters
     modules: tuple[str, ...] = ()  # their paths; none if the attribute is one of the parameters themselves
     target: str = ""  # what it is set of, as the program writes it: `param`
+    unfreezes: bool = False  # it was set to True, and the parameters do not require grad
     set: Frame | None = None
     backward: Frame | None = None
 

@@ -40,10 +40,8 @@ def findings_fragment(found: Findings) -> str:
     """Write the report of `check`."""
     parts = "".join(map(_finding, found.findings))
     notes = "".join(f"<div class=d>{_text(note, 1000)}</div>" for note in found.notes)
-    none = "No other problems found" if found.suppressed else "No problems found"
-    count = format_count(len(found.findings), "finding") if found.findings else none
-    end = f"{count} in {format_calls(found.num_calls, found.num_grads)} of {found.source}"
-    style = "f" if found.findings else "f k"
+    end = f"{found.headline} in {format_calls(found.num_calls, found.num_grads)} of {found.source}"
+    style = "f" if found.findings or found.has_failed else "f k"
     return _fragment(f'{parts}{notes}<div class="{style}"><b>{_text(end)}</b></div>')
 
 

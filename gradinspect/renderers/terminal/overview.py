@@ -105,6 +105,8 @@ class OverviewPage(Page):
         calls = format_calls(found.num_calls, found.num_grads)
         if found.findings:
             yield f"{format_count(len(found.findings), 'finding')} in {calls}:"
+        elif found.has_failed:
+            yield f"{found.headline} in {calls}."
         elif found.is_complete:
             yield f"No problems found in {calls}."
         else:

@@ -2,6 +2,7 @@
 
 import inspect
 import linecache
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import CodeType
 from typing import Any, Self
@@ -11,11 +12,29 @@ from msgspec.structs import replace
 from gradinspect.checks.evidence.custom_functions.calls import CustomCalls
 from gradinspect.checks.evidence.custom_functions.gradcheck import check_function
 from gradinspect.checks.facts.values import CheckedFunction
-from gradinspect.graph import Frame, Graph, frame_of
+from gradinspect.checks.findings import listed
+from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.recording.frames import line_record
 from gradinspect.runner.engine import EngineInterceptor
+from gradinspect.units import format_count
 
 MAX_DECORATORS = 5
+
+
+def custom_functions(graph: Graph) -> dict[str, Node]:
+    """Return a node of each custom Function in a graph, by the Function's qualified name."""
+    found: dict[str, Node] = {}
+    for node in graph.nodes:
+        if node.kind == "custom" and node.function is not None and not node.function.startswith("torch."):
+            found.setdefault(node.function, node)
+    return found
+
+
+def unverified_notes(names: Collection[str]) -> Iterator[str]:
+    """Say which Functions were not verified, where nobody has asked for it."""
+    if names:
+        short = sorted({name.rpartition(".")[2] for name in names})
+        yield f"{format_count(len(short), 'custom Function')} not verified ({listed(short)}): --gradcheck does."
 
 
 class CustomFunctions:
@@ -45,9 +64,8 @@ class CustomFunctions:
     def note(self, graph: Graph, interceptor: EngineInterceptor) -> None:
         """Store the Functions of a graph; the interceptor is closed while they are checked."""
         self._interceptor = interceptor
-        for node in graph.nodes:
-            if node.kind == "custom" and node.function is not None and not node.function.startswith("torch."):
-                self._applied.setdefault(node.function, frame_of(graph, node))
+        for name, node in custom_functions(graph).items():
+            self._applied.setdefault(name, frame_of(graph, node))
 
     def check(self) -> None:
         """Check each one, once, after the program has ended, so that none of its numbers can change."""

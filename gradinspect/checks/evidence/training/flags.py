@@ -17,6 +17,7 @@ from torch import nn
 
 from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.recording.source_structure import attribute_reads, attribute_writes, own_sources
+from gradinspect.torch_api.modules import own_parameters
 
 FLAG = "requires_grad"
 _WORDS = frozenset(("requiresgradient", "requiresgradients", "requiregradient", "requiregradients"))
@@ -31,6 +32,7 @@ class FoundFlag(NamedTuple):
     attribute: str
     names: tuple[str, ...]  # of the parameters
     module: str | None = None
+    unfreezes: bool = False  # it was set to True
 
 
 class FlagLine(NamedTuple):
@@ -61,6 +63,24 @@ def flags_of_modules(roots: Sequence[nn.Module], leaves: Sequence[tuple[torch.Te
                 names = tuple(dict.fromkeys(reached[id(p)] for p in all_parameters(module) if id(p) in reached))
                 if names:
                     yield FoundFlag(attribute, names, path)
+
+
+def unfreezing_flags(roots: Sequence[nn.Module]) -> Iterator[FoundFlag]:
+    """Yield the flags that were to unfreeze modules of which no parameter requires grad."""
+    seen: set[int] = set()
+    for root in roots:
+        for path, module in named_modules(root):
+            if vars(module).get(FLAG) is True and id(module) not in seen:
+                seen.add(id(module))
+                own = {name: one for part, inner in named_modules(module) for name, one in _named(part, inner)}
+                if own and not any(one.requires_grad for one in own.values()):
+                    yield FoundFlag(FLAG, tuple(f"{path}.{name}".lstrip(".") for name in own), path, unfreezes=True)
+
+
+def _named(path: str, module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, one in own_parameters(module).items():
+        if one is not None:
+            yield f"{path}.{name}".lstrip("."), one
 
 
 def line_of_flag(flag: FoundFlag) -> FlagLine | None:

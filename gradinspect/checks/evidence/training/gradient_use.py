@@ -32,9 +32,11 @@ from gradinspect.checks.evidence.training.discards import Discards
 from gradinspect.checks.evidence.training.other_losses import GradientPart, OtherLosses
 from gradinspect.checks.evidence.training.scaled_steps import SCALER_FILE, has_scale
 from gradinspect.checks.facts.training import GradientMisuse, GradientMisuseKind
-from gradinspect.recording.frames import is_user_file
+from gradinspect.graph import Frame
+from gradinspect.recording.frames import is_user_file, source_line
 from gradinspect.recording.names.variables import local_variables
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.source_structure import lines_that_only_name, own_sources
 from gradinspect.torch_api.modes import Unobserved
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_leaf, known_version
@@ -332,9 +334,10 @@ class GradientUse:
     ) -> None:
         if (kind, key) in self.found:
             return
+        uncalled = uncalled_line("zero_grad", self.folder) if kind == "added" else None
         lines = {role: self.recorder.frames.record(number, self.folder) for role, number in frames.items()}
         names = tuple(dict.fromkeys(one.name for one in parameters if one.name))
-        self.found[kind, key] = GradientMisuse(kind=kind, optimizer=optimizer, names=names, **lines)
+        self.found[kind, key] = GradientMisuse(kind=kind, optimizer=optimizer, names=names, uncalled=uncalled, **lines)
 
     def _is_used(self, one: UsedParameter) -> bool:
         """Return whether a gradient is still the one that a step has used."""
@@ -367,6 +370,14 @@ class GradientUse:
 
     def _number(self, frame: FrameType | None) -> int | None:
         return self.recorder.frames.number_of(frame)
+
+
+def uncalled_line(name: str, folder: Path) -> Frame | None:
+    """Return the first line of the program that names a method without calling it."""
+    for file in own_sources(f".{name}"):
+        for line in lines_that_only_name(file, name):
+            return source_line(file, line, folder)
+    return None
 
 
 def _key(frame: FrameType | None) -> tuple[int, int] | None:

@@ -24,7 +24,7 @@ from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.made_anew import MadeAnew
 from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
 from gradinspect.checks.evidence.training.modes import Modes
-from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer
+from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer, lost_eps
 from gradinspect.checks.evidence.training.other_losses import first_uses
 from gradinspect.checks.evidence.training.parameters import ParameterLog
 from gradinspect.checks.evidence.training.registrations import Registrations
@@ -32,6 +32,7 @@ from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
+from gradinspect.checks.facts.backward_calls import LastStep
 from gradinspect.checks.facts.training import (
     NothingLoaded,
     OptimizerMisuse,
@@ -148,6 +149,14 @@ class TrainingLog:
     def created(self, optimizer: Optimizer) -> int | None:
         """Return the frame that made an optimizer."""
         return self._optimizers.of(optimizer).created
+
+    def last_step(self, key: int) -> LastStep | None:
+        """Return the step that was the last to change a tensor, by its id."""
+        held = [one for one in self._optimizers.seen if one.num_steps and key in one.holds()]
+        if len(held) != 1:
+            return None
+        (one,) = held
+        return LastStep(one.name, self._frame(one.step), lost_eps(one.optimizer(), key))
 
     def _note_repeated_layers(self) -> None:
         for repeated in repeated_layers(self._recorder.called_modules()):

@@ -187,6 +187,20 @@ def _rate(optimizer: Optimizer) -> float | None:
     return max(numbers) if numbers and len(numbers) == len(rates) else None
 
 
+def lost_eps(optimizer: Optimizer | None, key: int) -> float | None:
+    """Return the eps by which a step divides a parameter, if it is 0 in the parameter's dtype."""
+    for group in () if optimizer is None else optimizer.param_groups:
+        tensor = next((one for one in group["params"] if id(one) == key), None)
+        eps = group.get("eps")
+        if tensor is not None and isinstance(eps, float) and ops.is_floating_point(tensor):
+            return (
+                eps
+                if eps and eps < torch.finfo(tensor.dtype).smallest_normal * torch.finfo(tensor.dtype).eps / 2
+                else None
+            )
+    return None
+
+
 def _is_zero(optimizer: Optimizer) -> bool:
     """Return whether every group of an optimizer of torch has the learning rate 0."""
     if not type(optimizer).__module__.startswith("torch.optim"):

@@ -18,6 +18,7 @@ from gradinspect.checks.evidence.training.flags import (
     flags_of_modules,
     flags_of_tensors,
     line_of_flag,
+    unfreezing_flags,
 )
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.hook_effects import Effect, Effects, HookEffects
@@ -108,6 +109,8 @@ class ParameterLog:
         Args:
             held: The ids of the parameters that optimizers hold.
         """
+        for flag in unfreezing_flags(list(self._recorder.called_modules())):
+            self._flags.setdefault((flag.attribute, flag.module), (flag, self._gradients.backward))
         yield from self._ineffective_flags()
         for pair in self._memory.pairs():
             names = [one.name for one in self._gradients.of((pair.first, pair.second))]
@@ -165,6 +168,7 @@ class ParameterLog:
                 names=tuple(dict.fromkeys(name for flag in flags for name in flag.names)),
                 modules=tuple(flag.module for flag in flags if flag.module is not None),
                 set=source_line(line.file, line.line, self._folder), backward=self._frame(found[0][1]),
+                unfreezes=flags[0].unfreezes,
             )  # fmt: skip
 
     def _moved(self) -> Iterator[MovedFrozen]:

@@ -73,11 +73,20 @@ GRADIENT_JUDGE = Judge(BackwardEnded, nonfinite_findings)
 
 def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
     """Name where a loss that is not finite came from."""
-    graph, value, backward = loss
+    graph, value, backward, step = loss
     node = None if value.node is None else graph.nodes[value.node]
     frame = None if node is None else frame_of(graph, node)
     called = None if node is None else caller_in(graph, node, backward)
-    if node is None:
+    if step is not None:
+        why = (
+            f"The loss is not finite, because {value.label} is not: backward gave it no such gradient, but "
+            f"{step.optimizer} has changed it at {line_of(step.line)}."
+        )
+        remedy = f"Look at the learning rate of {step.optimizer}, and at the values of {value.label} before that step."
+        if step.lost_eps is not None:
+            why += f" Its eps, {step.lost_eps:g}, is 0 in float16, so an element with the gradient 0 became 0 / 0."
+            remedy = "Keep the parameters in float32, and let torch.autocast compute in half precision."
+    elif node is None:
         why = f"The loss is not finite, and neither is {value.label}, which came into the graph from outside."
         remedy = f"Check where {value.label} comes from, such as the data or an earlier update of the weights."
     else:
@@ -88,10 +97,13 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
         remedy = f"Check the inputs of {line_of(frame)}." if cause is None else at_line(frame, cause.remedy)
     yield LOSS.finding(
         text=why,
-        places=(*place_of("made", frame, called), *place_of("backward", backward)),
+        places=(
+            *place_of("made", frame, called), *place_of("step", None if step is None else step.line),
+            *place_of("backward", backward),
+        ),
         remedy=remedy,
         subjects=(value.label,),
-    )
+    )  # fmt: skip
 
 
 LOSS_JUDGE = Judge(NonfiniteLoss, loss_findings)

@@ -57,7 +57,19 @@ CLEARED = Rule(
 
 def clearing_findings(fact: GradientMisuse) -> Iterator[Finding]:
     """Report gradients that were cleared too late or too early."""
-    if fact.kind == "added":
+    if fact.uncalled is not None:
+        uncalled = line_of(fact.uncalled)
+        yield NOT_CLEARED.finding(
+            text=f"{uncalled} names zero_grad and does not call it, so nothing clears the gradients that "
+            f"{fact.optimizer} has applied at {line_of(fact.step)}, and backward at {line_of(fact.backward)} adds to "
+            "them. The next step applies them again.",
+            places=(
+                *place_of("step", fact.step), *place_of("uncalled", fact.uncalled), *place_of("backward", fact.backward)
+            ),
+            remedy=f"Add the parentheses at {uncalled}: {fact.uncalled.code.partition('#')[0].strip()}()",
+            subjects=fact.names,
+        )  # fmt: skip
+    elif fact.kind == "added":
         yield NOT_CLEARED.finding(
             text=f"{fact.optimizer} has applied the gradients at {line_of(fact.step)}, nothing has cleared them since, "
             f"and backward at {line_of(fact.backward)} adds to them. The next step applies them again.",

@@ -8,12 +8,13 @@ from gradinspect.checks.rule import Judge, Rule
 
 INEFFECTIVE = Rule(
     code="GI374",
-    title="freezing has no effect",
-    summary="An attribute was set that torch does not read, so the parameters are still trained.",
+    title="freezing or unfreezing has no effect",
+    summary="An attribute was set that torch does not read, so the parameters are trained, or frozen, as before.",
     explanation="Python lets a program set any attribute of a tensor or module. `param.require_grad = False` is "
     "misspelled, and `module.requires_grad = False` sets an attribute that only tensors have. Neither raises an "
     "error, and the parameters still require grad: backward computes their gradients, and an optimizer that holds "
-    "them changes them. Reported if backward reaches such parameters. A class that reads its own attribute "
+    "them changes them. Nor does `module.requires_grad = True` unfreeze anything. Reported if backward reaches such "
+    "parameters, or if all of such a module stay frozen. A class that reads its own attribute "
     "`self.requires_grad` is not reported.",
     change="""\
   import torch
@@ -44,9 +45,13 @@ def flag_findings(fact: IneffectiveFlag) -> Iterator[Finding]:
         kind = "a module" if len(fact.modules) == 1 else "modules"
         why = f"{where} sets .{fact.attribute} of {of}, {kind}, but torch reads .requires_grad of parameters only"
         remedy = f"Call {fact.target or 'module'}.requires_grad_(False) at {where}: it sets that of each parameter."
+    still = "s" if len(fact.names) == 1 else ""
+    effect = f"still require{still} grad, and backward computes the gradient."
+    if fact.unfreezes:
+        remedy = remedy.replace("requires_grad_(False)", "requires_grad_(True)")
+        effect = f"do{'es' if still else ''} not require grad, so nothing trains {'it' if still else 'them'}."
     yield INEFFECTIVE.finding(
-        text=f"{why}. {listed(fact.names)} still require{'s' if len(fact.names) == 1 else ''} grad, and backward "
-        "computes the gradient.",
+        text=f"{why}. {listed(fact.names)} {effect}",
         places=(*place_of("set", fact.set), *place_of("backward", fact.backward)),
         remedy=remedy,
         subjects=fact.names,
