@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, filter_rows, saved_rows
-from gradinspect.analyses.selection.rows import RowChoice, chosen_rows
+from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice, chosen_rows
 from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
@@ -17,8 +17,10 @@ from gradinspect.cli.running.pipeline import report_on
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.summary import SAVED
 from gradinspect.renderers.data.table import render_table
-from gradinspect.renderers.terminal.saved_table import render_saved_table
+from gradinspect.renderers.terminal.saved_table import render_folded_table, render_saved_table
 from gradinspect.request import Request
+
+FOLD_ABOVE = 40  # rows: fewer are shown as they are
 
 
 @takes_source()
@@ -35,12 +37,13 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
     kind: Annotated[
         str | None, typer.Option(metavar="KIND", help="Only this kind of value: tensor, int, tuple, ...")
     ] = None,
+    full: Annotated[bool, typer.Option("--full", help="All values, in the order of the nodes.")] = False,
     output_format: Annotated[
         Literal["table", "csv", "json", "markdown"],
         typer.Option("--format", metavar="KIND", help="Print table, csv, json or markdown.", rich_help_panel=OUTPUT),
     ] = "table",
 ) -> None:
-    """Show every saved attribute (_saved_*) of every node.
+    """Show every saved attribute (_saved_*) of every node; of a large graph, the largest tensors.
 
     gradinspect saved train.py --sort bytes
 
@@ -53,7 +56,12 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
         if output_format == "table":
             console = output_console()
             unicode = can_print_unicode(console)
-            print_lines(render_saved_table(found, width=console.width, unicode=unicode, top=rows.top))
+            is_asked = full or rows != ALL_ROWS or wanted != SavedFilter()
+            if is_asked or len(found) <= FOLD_ABOVE:
+                lines = render_saved_table(found, width=console.width, unicode=unicode, top=rows.top)
+            else:
+                lines = render_folded_table(found, width=console.width, unicode=unicode, top=FOLD_ABOVE)
+            print_lines(lines)
         else:
             print_text(render_table(SAVED, found[: rows.top], output_format))
 

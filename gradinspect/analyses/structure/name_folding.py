@@ -33,7 +33,7 @@ def name_together(names: set[str], among: set[str]) -> str:
         column[0]
         if len(column) == 1
         else "*"
-        if set(column) >= {found[place] for found in alike}
+        if alike and set(column) >= {found[place] for found in alike}
         else _listed([int(index) for index in column])
         for place, column in enumerate(columns)
     ]

@@ -5,14 +5,16 @@ What can be said in fewer words is: `Conv` for `ConvBackward0`, `h.0.weight` for
 not fit loses whole columns, which the last line names, before a shape or the name of a parameter is cut.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Span, Text
 
-from gradinspect.analyses.memory.saved_rows import SavedRow
+from gradinspect.analyses.memory.saved_rows import AlikeRows, SavedRow, folded_tensors
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_end, cut_start
 from gradinspect.units import format_bytes, format_count, format_held, format_share
@@ -39,6 +41,7 @@ class _Step(NamedTuple):
 
 _FULL: Final = _Step("", "full")
 ALWAYS: Final = frozenset({"#", "node", "attribute", "value", "bytes", "status"})  # even if they are empty
+BACKWARD_0: Final = re.compile("Backward0(?= |$)")
 MAX_SHAPE: Final = 40  # cells; no shape is longer unless a file says so
 
 # Taken in this order until the table fits, and taken back, the last first, where there is room again.
@@ -53,11 +56,62 @@ STEPS: Final = (
 )  # fmt: skip
 
 
+FOLDED_STEPS: Final = (  # `module` says which of the equal blocks a row is about
+    _Step("node", "without Backward0"), _Step("origin", "only names"), _Step("attribute", "without _saved_"),
+    _Step("source", "without folders"), _Step("origin"), _Step("value", "dense", 40), _Step("module", "cut", 28),
+    _Step("status", "short"), _Step("attribute", "cut", 16), _Step("share"), _Step("source"),
+    _Step("module", "cut", 22), _Step("node", "cut", 16), _Step("attribute", "cut", 12), _Step("node", "cut", 12),
+    _Step("attribute", "cut", 9), _Step("module", "cut", 19), *STEPS,
+)  # fmt: skip
+
+
+def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: bool = True, top: int) -> Iterator[Text]:
+    """Yield the tensors that hold memory, the largest first, those of equal blocks as one row; and what is left out.
+
+    Args:
+        rows: All rows of the table.
+        width: Cells.
+        unicode: Whether the terminal shows more than ASCII.
+        top: How many rows at most.
+    """
+    folded = folded_tensors(rows)
+    holding = [alike for alike in folded if alike.row.own_bytes]
+    sign = "×" if unicode else "x"
+    shown = [_with_times(alike, sign) for alike in holding[:top]]
+    hidden = frozenset({"status"}) if all(row.status in {None, "live"} for row in shown) else frozenset[str]()
+    total = sum(row.own_bytes for row in rows)
+    page = Page(width=width, unicode=unicode)
+    table = _Table(shown, total, page, FOLDED_STEPS, ALWAYS - hidden)
+    yield from table.lines()
+    smaller = holding[top:]
+    if smaller:
+        num_bytes = sum(alike.row.own_bytes for alike in smaller)
+        yield Text(f"{format_count(_number(smaller), 'more tensor')}, {format_bytes(num_bytes)}", "dim")
+    yield from (Text(line) for line in _total_lines(rows, width))
+    weightless = _number([alike for alike in folded if not alike.row.own_bytes])
+    others = ((weightless, "weight or shared tensor"), (len(rows) - _number(folded), "number"))
+    words = [format_count(count, noun) for count, noun in others if count]
+    more = f"{' and '.join(words)} more" if words else "In the order of the nodes"
+    yield Text(cut_end(f"{more}: --full", width, page.ellipsis), "dim")
+
+
+def _number(folded: Iterable[AlikeRows]) -> int:
+    return sum(alike.times for alike in folded)
+
+
+def _with_times(alike: AlikeRows, sign: str) -> SavedRow:
+    """Write how many a row stands for behind the shape of each."""
+    row = replace(alike.row, status=None) if alike.row.status == "live" else alike.row
+    return (
+        row if alike.times == 1 else replace(row, value=f"{row.value.partition(' strides ')[0]} {sign}{alike.times:,}")
+    )
+
+
 def render_saved_table(
     rows: Sequence[SavedRow], *, width: int = 80, unicode: bool = True, top: int | None = None
 ) -> Iterator[Text]:
     """Yield the first rows in columns, then how many more there are, then the total of all."""
-    table = _Table(rows[:top], sum(row.own_bytes for row in rows), Page(width=width, unicode=unicode))
+    table = _Table(rows[:top], sum(row.own_bytes for row in rows), Page(width=width, unicode=unicode), STEPS, ALWAYS)
     yield from table.lines()
     left_out = rows[len(rows[:top]) :]
     if left_out:
@@ -89,7 +143,9 @@ class _Table:
     numbered by what they say, and what they say is measured and written once.
     """
 
-    def __init__(self, rows: Sequence[SavedRow], total: int, page: Page) -> None:
+    def __init__(
+        self, rows: Sequence[SavedRow], total: int, page: Page, steps: Sequence[_Step], always: frozenset[str]
+    ) -> None:
         self._rows = rows
         self._page = page
         self._total = total
@@ -99,6 +155,8 @@ class _Table:
         self._different = [first[number] for number in range(len(said))]
         self._last = [max(rows, key=lambda row: row.node)] if rows else []
         self._known: dict[_Step, int] = {}
+        self._ways = steps
+        self._always = always
         steps = self._steps_needed()
         self._how = {step.column: step for step in steps}
         self.dropped = [column for column in COLUMNS if self._how.get(column, _FULL).how == DROPPED]
@@ -138,7 +196,7 @@ class _Table:
 
     def _steps_needed(self) -> list[_Step]:
         taken: list[_Step] = []
-        for step in STEPS:
+        for step in self._ways:
             if self._table_width(taken) <= self._page.width:
                 break
             taken.append(step)
@@ -160,7 +218,9 @@ class _Table:
         key = step._replace(column=column)
         if key not in self._known:
             widest = self._widest(column, step)
-            self._known[key] = max(widest, cell_len(HEADS.get(column, column))) if widest or column in ALWAYS else 0
+            self._known[key] = (
+                max(widest, cell_len(HEADS.get(column, column))) if widest or column in self._always else 0
+            )
         return self._known[key]
 
     def _widest(self, column: str, step: _Step) -> int:
@@ -231,7 +291,7 @@ def status_text(row: SavedRow) -> str:
 
 _WRITERS: Final[Mapping[str, tuple[Write, Write]]] = {
     "#": (lambda row: str(row.node),) * 2,
-    "node": (lambda row: row.node_name, lambda row: row.node_name.removesuffix("Backward0")),
+    "node": (lambda row: row.node_name, lambda row: BACKWARD_0.sub("", row.node_name)),
     "attribute": (lambda row: row.attribute, lambda row: row.attribute.removeprefix("_saved_")),
     "bytes": (lambda row: format_bytes(row.num_bytes) if row.num_bytes else "",) * 2,
     "status": (status_text, lambda row: status_text(row).partition(":")[0]),

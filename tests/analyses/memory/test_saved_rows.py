@@ -2,8 +2,17 @@
 
 import pytest
 from factories import graph, op, product_plus_two, saved, tensor_info
+from hypothesis import given
+from strategies import graphs
 
-from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, SavedRow, filter_rows, saved_rows
+from gradinspect.analyses.memory.saved_rows import (
+    SAVED_FIELDS,
+    SavedFilter,
+    SavedRow,
+    filter_rows,
+    folded_tensors,
+    saved_rows,
+)
 from gradinspect.analyses.selection.rows import sorted_rows
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedKind, SavedTensor, SavedValue, Scalar, Storage
@@ -168,3 +177,41 @@ def test_order() -> None:
     assert [row.num_bytes for row in sorted_rows(rows, SAVED_FIELDS, "bytes")] == [16, 16, 0, None]
     assert sorted_rows(rows, SAVED_FIELDS, "graph") == rows
     assert saved_rows(product_plus_two())[2].value == "1"
+
+
+def blocks(count: int) -> Graph:
+    """Equal blocks that save an activation each, of which the last is larger, and a number."""
+    return graph(
+        *(
+            op("MulBackward0", *([place + 1] if place + 1 < count else []), module=place + 1, saved=(
+                saved("_saved_self", 8 if place == count - 1 else 4, storage=place),
+                SavedValue(name="_saved_alpha", kind="int", value=1),
+            ))
+            for place in range(count)
+        ),
+        storages=tuple(Storage(num_bytes=32 if place == count - 1 else 16) for place in range(count)),
+        modules=(
+            ModuleCall(path="", class_name="Net"),
+            *(ModuleCall(path=f"h.{place}", class_name="Block", parent=0) for place in range(count)),
+        ),
+    )  # fmt: skip
+
+
+def test_the_tensors_of_equal_blocks_are_one_row() -> None:
+    """The largest first, with the bytes of all; numbers are no tensors."""
+    folded = folded_tensors(saved_rows(blocks(5)))
+
+    assert [(one.row.module_name, one.times, one.row.own_bytes, one.row.value) for one in folded] == [
+        ("h.0-3", 4, 64, "f32[4]"), ("h.4", 1, 32, "f32[8]")
+    ]  # fmt: skip
+
+
+@given(graphs())
+def test_nothing_is_lost_where_rows_are_one(graph: Graph) -> None:
+    """Neither a tensor nor a byte."""
+    found = saved_rows(graph)
+    folded = folded_tensors(found)
+
+    assert sum(one.times for one in folded) == sum(row.kind == "tensor" for row in found)
+    assert sum(one.row.own_bytes for one in folded) == sum(row.own_bytes for row in found)
+    assert [one.row.own_bytes for one in folded] == sorted((one.row.own_bytes for one in folded), reverse=True)

@@ -32,4 +32,5 @@ def test_names_without_their_surroundings() -> None:
     assert list(fold_names([*names, "head.weight"])) == [
         ("h.0-11.attn.weight", names), ("head.weight", ["head.weight"])
     ]  # fmt: skip
+    assert list(fold_names(["s.0.0.a", "s.0.1.a"])) == [("s.0.0-1.a", ["s.0.0.a", "s.0.1.a"])]
     assert list(fold_names(["h.0.a.1", "h.1.a.2"])) == [("h.0-1.a.1-2", ["h.0.a.1", "h.1.a.2"])]

@@ -17,7 +17,7 @@ from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.summary import SAVED
 from gradinspect.renderers.data.table import render_table
-from gradinspect.renderers.terminal.saved_table import render_saved_table, status_text
+from gradinspect.renderers.terminal.saved_table import render_folded_table, render_saved_table, status_text
 
 
 def rows() -> tuple[SavedRow, ...]:
@@ -159,3 +159,42 @@ def test_json_gives_the_rows_back(record: Graph) -> None:
     found = saved_rows(record)
 
     assert list(found) == msgspec.convert(json.loads(render_table(SAVED, found, "json")), list[SavedRow])
+
+
+def folded_lines(width: int, **options: Any) -> list[str]:
+    """Return the lines of the folded table of twelve blocks and a head."""
+    block = SavedRow(
+        node=0, node_name="AddmmBackward0", attribute="_saved_mat1", kind="tensor", value="f32[256, 64]",
+        num_bytes=65_536, own_bytes=65_536, status="live", origin="activation", source="model.py:7",
+    )  # fmt: skip
+    paths = [f"transformer.h.{place}.mlp.c_proj" for place in range(12)]
+    found = [msgspec.structs.replace(block, node=n, module=path, module_name=path) for n, path in enumerate(paths)]
+    weight = msgspec.structs.replace(block, own_bytes=0, num_bytes=0, weight_bytes=8, attribute="_saved_mat2")
+    number = SavedRow(node=12, node_name="ViewBackward0", attribute="_saved_self_sym_sizes", kind="tuple", value="(2)")
+    rows = [*found, weight, msgspec.structs.replace(block, node=13, module="", module_name="model"), number]
+    return [line.plain for line in render_folded_table(rows, width=width, top=40, **options)]
+
+
+def test_a_folded_table() -> None:
+    """The tensors that hold memory, the largest first; the rest is counted."""
+    assert folded_lines(80) == snapshot(
+        [
+            " #  node   attribute  value                 bytes  module",
+            " 0  Addmm  mat1       f32[256, 64] ×12  768.0 KiB  transformer.h.0-11.mlp.c_proj",
+            "13  Addmm  mat1       f32[256, 64]       64.0 KiB  model",
+            "15 rows, 832.0 KiB held (+ 8 B of weights, in memory anyway)",
+            "each storage counted once; as #n: shared with #n",
+            "1 weight or shared tensor and 1 number more: --full",
+        ]
+    )
+    assert folded_lines(60, unicode=False)[1].count("x12") == 1
+
+
+@given(graphs(), st.integers(64, 120), st.booleans())
+@settings(max_examples=50)
+def test_no_line_of_a_folded_table_is_too_wide(graph: Graph, width: int, unicode: bool) -> None:
+    """Whatever a file says."""
+    lines = list(render_folded_table(saved_rows(graph), width=width, unicode=unicode, top=5))
+
+    assert all(cell_len(line.plain) <= width for line in lines)
+    assert unicode or all(line.plain.isascii() for line in lines)
