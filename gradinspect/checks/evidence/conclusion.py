@@ -1,5 +1,7 @@
 """The findings of a run, with what they do not cover."""
 
+from collections.abc import Sequence
+
 from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.custom_functions.functions import unverified_notes
 from gradinspect.checks.evidence.custom_functions.gradcheck import unchecked_notes
@@ -11,7 +13,7 @@ from gradinspect.checks.evidence.watch_window import WatchWindow
 from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
 from gradinspect.checks.facts.failures import FailedCall
 from gradinspect.checks.findings import Finding, Findings
-from gradinspect.checks.registry import declared, findings_on
+from gradinspect.checks.registry import declared, findings_on, rule_of
 from gradinspect.graph import Frame
 from gradinspect.runner.engine import missed_notes, not_followed_notes
 from gradinspect.runner.run import Run
@@ -53,6 +55,7 @@ def conclusion(
     )
     if failure is not None and not any(_names(finding, failure.frame) for finding in findings):
         findings = declared((*findings, *findings_on(failure, found)))
+    findings = _without_effects(findings)
     ranks = logs.ranks
     return Findings(
         rank=0 if ranks is None else ranks.rank,
@@ -84,6 +87,16 @@ def conclusion(
 def _names(finding: Finding, frame: Frame) -> bool:
     """Return whether a finding explains what happens on a line."""
     return any((place.file, place.line) == (frame.file, frame.line) for place in finding.places)
+
+
+def _without_effects(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Leave out the findings that another one explains."""
+    explained = {(code, *line) for one in findings for code in rule_of(one.code).explains for line in _lines(one)}
+    return tuple(one for one in findings if explained.isdisjoint((one.code, *line) for line in _lines(one)))
+
+
+def _lines(finding: Finding) -> list[tuple[str, int]]:
+    return [(place.file, place.line) for place in finding.places]
 
 
 def _saw_all(run: Run, logs: ProgramLogs, watched: WatchedBackwards, window: WatchWindow) -> bool:

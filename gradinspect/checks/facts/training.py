@@ -109,6 +109,16 @@ class TwoInOneMemory(Record, frozen=True, kw_only=True):
     step: Frame | None = None
 
 
+class SharedWeights(Record, frozen=True, kw_only=True):
+    """Weights that the program keeps apart from those that are trained are in the same memory."""
+
+    kind: Literal["average", "state"]
+    name: str  # of the parameter; the variable with the state dict
+    taken: str = ""  # how the program asks for the state dict
+    shared: Frame | None = None
+    used: Frame | None = None
+
+
 class MovedFrozen(Record, frozen=True, kw_only=True):
     """An optimizer has changed parameters that do not require grad."""
 

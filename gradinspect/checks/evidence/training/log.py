@@ -18,6 +18,7 @@ from torch import nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
+from gradinspect.checks.evidence.in_place.shared_weights import SharingWeights
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
@@ -74,6 +75,8 @@ class TrainingLog:
         self._scaled = ScaledLosses(recorder.others.identity_of)
         self._modes = Modes(recorder, folder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
+        self._sharing = SharingWeights(recorder, self._gradients, self._shared_at, folder)
+        self._num_calls_before_step = 0  # of torch functions, when an optimizer last stepped
         self._attached = ExitStack()
         self._unloaded: list[NothingLoaded] = []
         self._loaded: set[int] = set()  # ids of modules
@@ -91,6 +94,7 @@ class TrainingLog:
             noticing(nn.Module, "train", guard(self._on_mode), turn),
             noticing(GradScaler, "scale", guard(self._on_scale), turn),
             noticing(nn.Module, "load_state_dict", guard(self._on_load), turn),
+            noticing(nn.Module, "state_dict", guard(self._on_state), turn),
         )
         for listening in (
             patched(*patches),
@@ -198,6 +202,8 @@ class TrainingLog:
             self._gradients.zeroed(tensors, frame)
         elif touch is GradientTouch.UNSCALES:
             self._gradients.unscale(tensors, args[-1], frame)
+        elif touch is GradientTouch.AVERAGES:
+            self._sharing.averaged(tensors, frame)
         elif touch is GradientTouch.HOOKS:
             self._parameters.hooked(args[0], frame)
         elif touch is not GradientTouch.SETS:
@@ -230,6 +236,8 @@ class TrainingLog:
             self._gradients.after_step(optimizer)
             self._optimizers.after_step(optimizer)
             self._parameters.after_step(optimizer, self._optimizers.of(optimizer))
+            self._sharing.stepped()
+            self._num_calls_before_step = len(self._flow.calls)
             if self._optimizers.of(optimizer).num_steps == LEAST_STEPS:
                 self._unheld_then += self._unheld_now()
 
@@ -262,6 +270,9 @@ class TrainingLog:
         else:
             self._unloaded.append(found)
 
+    def _on_state(self, _module: Any, _args: object, _kwargs: object, state: Any, frame: FrameType) -> None:
+        self._sharing.kept(state, frame)
+
     def _on_module(self, holder: Any, name: str, module: Any) -> None:
         self._registrations.module(holder, name, module, sys._getframe(1))
 
@@ -284,6 +295,7 @@ class TrainingLog:
         yield from self._repeated.values()
         yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
         yield from self._unloaded
+        yield from self._sharing.facts()
 
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}
@@ -317,6 +329,15 @@ class TrainingLog:
         """Yield the parameters of all models that were called."""
         for root in self._recorder.called_modules():
             yield from all_parameters(root)
+
+    def _shared_at(self, tensor: torch.Tensor) -> int | None:
+        """Return the frame where a tensor came to its memory, if that was before the last step."""
+        assigned = self._parameters.assigned_at(tensor)
+        calls, call = self._flow.calls, self._flow.read(tensor).call
+        while call != OUTSIDE and calls[call].is_write and calls[call].reads:
+            call = calls[call].reads[0].call
+        is_kept = OUTSIDE < call < self._num_calls_before_step
+        return assigned if assigned is not None or not is_kept else calls[call].frame
 
     def _made(self, one: Unheld) -> int | None:
         """Return the frame that made a parameter; that of a plain tensor is in the flow of values."""

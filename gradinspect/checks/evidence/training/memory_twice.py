@@ -57,6 +57,15 @@ class MemoryTwice:
         """Note that the program has set `.data`."""
         self._assigned[id(tensor)] = HiddenRef(tensor), len(self._assigned), frame
 
+    def assigned_at(self, tensor: torch.Tensor) -> int | None:
+        """Return the frame of an assignment that gave a parameter the memory of a tensor."""
+        place = _place_of(tensor)
+        for known, _, frame in self._assigned.values():
+            one = known()
+            if one is not None and place is not None and _place_of(one) == place:
+                return frame
+        return None
+
     def before_step(self, optimizer: Optimizer, frame: int | None) -> None:
         """Look at what an optimizer is about to update."""
         held = held_by(optimizer)

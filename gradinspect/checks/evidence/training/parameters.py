@@ -89,6 +89,10 @@ class ParameterLog:
         if frame is not None and is_user_file(frame.f_code.co_filename):
             self._memory.assigned(tensor, self._recorder.frames.number_of(frame))
 
+    def assigned_at(self, tensor: torch.Tensor) -> int | None:
+        """Return the frame that let a parameter have the memory of a tensor, by setting `.data`."""
+        return self._memory.assigned_at(tensor)
+
     def before_step(self, optimizer: Optimizer, one: SeenOptimizer) -> None:
         """Look at what a step is about to change."""
         self._frozen.before_step(optimizer)

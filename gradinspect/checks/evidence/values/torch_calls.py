@@ -70,11 +70,14 @@ class GradientTouch(Enum):
     READS_DATA = auto()  # to write to its memory, perhaps
     FREEZES = auto()  # or unfreezes
     HOOKS = auto()
+    AVERAGES = auto()  # adds to a tensor, as a moving average does
 
 
 _TOUCHES = {
     "zero_": GradientTouch.ZEROES,
     "_foreach_zero_": GradientTouch.ZEROES,
+    "add_": GradientTouch.AVERAGES,
+    "lerp_": GradientTouch.AVERAGES,
     "_amp_foreach_non_finite_check_and_unscale_": GradientTouch.UNSCALES,
 }
 _ATTRIBUTE_TOUCHES = {

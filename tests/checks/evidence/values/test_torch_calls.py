@@ -66,7 +66,7 @@ def test_how_a_call_is_interpreted(name: str, kind: CallKind) -> None:
         ("torch.Tensor.requires_grad_", GradientTouch.FREEZES),
         ("torch.Tensor.register_hook", GradientTouch.HOOKS),
         ("torch._amp_foreach_non_finite_check_and_unscale_", GradientTouch.UNSCALES),
-        ("torch.Tensor.add_", None),
+        ("torch.Tensor.add_", GradientTouch.AVERAGES),
     ],
 )
 def test_what_a_call_does_to_gradients(name: str, touch: GradientTouch | None) -> None:

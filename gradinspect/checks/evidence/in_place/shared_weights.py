@@ -1,0 +1,139 @@
+"""Weights that are kept apart from those that are trained, and are in the same memory all the same.
+
+NOTE [Kept apart]
+Two tensors may share memory on purpose, so what counts is that the program uses them as two: it adds one to the other,
+as a moving average does, which is then an average of the weights with themselves, and one of them was made before the
+last step, or is a parameter that was given the other's memory (weight decay adds p.data to p.data of that moment);
+or it keeps a state dict under a condition, steps, and has a line elsewhere that loads it into the same model.
+"""
+
+import ast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from weakref import ReferenceType, ref
+
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.training.gradient_use import GradientUse
+from gradinspect.checks.facts.training import SharedWeights
+from gradinspect.graph import Frame
+from gradinspect.recording.frames import is_own_file
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.source_structure import calls_of, contains, enclosing, own_sources
+from gradinspect.torch_api.patching.originals import ops
+
+MAX_KEPT = 100  # state dicts
+
+
+@dataclass
+class _Kept:
+    """A state dict that the program has asked for."""
+
+    state: ReferenceType[Any]
+    line: int | None  # the frame
+    num_steps: int  # of optimizers until then
+
+
+@dataclass
+class SharingWeights:
+    """Knows weights that share memory. The log calls it with what it sees."""
+
+    recorder: Recorder
+    gradients: GradientUse
+    made_at: Callable[[torch.Tensor], int | None]  # the frame that made a tensor, or assigned its data
+    folder: Path
+    _found: list[SharedWeights] = field(default_factory=list)
+    _kept: list[_Kept] = field(default_factory=list)
+    _seen: set[int | None] = field(default_factory=set)  # frames that asked for state dicts
+
+    def averaged(self, tensors: Sequence[torch.Tensor], frame: FrameType | None) -> None:
+        """Look at a tensor that another one was added to. NOTE [Kept apart]."""
+        is_found = any(one.kind == "average" for one in self._found)
+        if is_found or len(tensors) < 2 or tensors[0] is tensors[1] or not _is_same_memory(*tensors[:2]):
+            return
+        of = [one for one in self.gradients.parameters() if (tensor := one.tensor()) is not None
+              and _is_same_memory(tensor, tensors[0])]  # fmt: skip
+        is_trained = any(one.tensor() is tensors[0] for one in of)
+        made = self.made_at(tensors[0]) if of and not is_trained else None
+        if made is not None and frame is not None and is_own_file(frame.f_code.co_filename):
+            line = self.recorder.frames.number_of(frame)
+            self._found.append(
+                SharedWeights(
+                    kind="average",
+                    name=of[0].name,
+                    shared=self._frame(made),
+                    used=self._frame(line),
+                )
+            )
+
+    def kept(self, state: Any, frame: FrameType) -> None:
+        """Note a state dict."""
+        if isinstance(state, Mapping) and is_own_file(frame.f_code.co_filename) and len(self._kept) < MAX_KEPT:
+            self._kept = [one for one in self._kept if one.state() is not None]
+            self._kept.append(_Kept(ref(state), self.recorder.frames.number_of(frame), self.gradients.num_steps))
+
+    def stepped(self) -> None:
+        """Look at the state dicts that are there after a step, once for each line."""
+        for one in self._kept:
+            state = None if one.line in self._seen else one.state()
+            if state is None or one.num_steps >= self.gradients.num_steps:
+                continue
+            self._seen.add(one.line)
+            tensors = (tensor for one in self.gradients.parameters() if (tensor := one.tensor()) is not None)
+            fact = self._fact(one, state, set(map(_memory, tensors)) - {None})
+            self._found += () if fact is None else (fact,)
+
+    def facts(self) -> Sequence[SharedWeights]:
+        """List what shares memory."""
+        return self._found
+
+    def _fact(self, one: _Kept, state: Mapping[str, Any], trained: Collection[Any]) -> SharedWeights | None:
+        names = [name for name, value in state.items() if isinstance(value, torch.Tensor) and _memory(value) in trained]
+        line = self._frame(one.line)
+        if not names or line is None:
+            return None
+        for file in own_sources("load_state_dict"):
+            found = _loaded_elsewhere(file, line)
+            if found is not None:
+                return SharedWeights(kind="state", name=found[0], taken=found[1], shared=line)
+        return None
+
+    def _frame(self, number: int | None) -> Frame | None:
+        return self.recorder.frames.record(number, self.folder)
+
+
+def _loaded_elsewhere(file: str, line: Frame) -> tuple[str, str] | None:
+    """Return the variable of a state dict, and what is assigned to it, if another place loads it into the model."""
+    around = enclosing(file, line.line)
+    assignment = next((one for one in around if isinstance(one, ast.Assign)), None)
+    condition = next((one for one in around if isinstance(one, ast.If)), None)
+    if assignment is None or condition is None or not isinstance(assignment.value, ast.Call):
+        return None
+    taken = assignment.value.func
+    if not isinstance(taken, ast.Attribute) or taken.attr != "state_dict":
+        return None
+    (target, *_), module = assignment.targets, _last_name(taken.value)
+    for call in calls_of(file, "load_state_dict"):
+        is_same = call.args and _last_name(call.args[0]) == _last_name(target) is not None
+        if is_same and _last_name(call.func.value) == module and not contains(condition, call.lineno):  # type: ignore[attr-defined]
+            return ast.unparse(target), ast.unparse(assignment.value)
+    return None
+
+
+def _last_name(node: ast.expr) -> str | None:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+
+
+def _memory(tensor: torch.Tensor) -> tuple[int, torch.Size] | None:
+    if type(tensor) not in (torch.Tensor, nn.Parameter) or tensor.layout is not torch.strided:
+        return None
+    address = ops.data_ptr(tensor)
+    return (address, tensor.shape) if address else None
+
+
+def _is_same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return _memory(one) is not None and _memory(one) == _memory(other)

@@ -1,0 +1,62 @@
+"""Weights that are kept apart from those that are trained, and are in the same memory all the same."""
+
+from collections.abc import Iterator
+
+from gradinspect.checks.facts.training import SharedWeights
+from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Judge, Rule
+
+SHARED = Rule(
+    code="GI377",
+    title="kept weights share memory with the trained ones",
+    summary="A moving average, a target or a best state dict is the trained weights themselves, not a copy of them.",
+    explanation="state_dict(), .data and detach() return tensors in the memory of the parameters. A best state that is "
+    "kept so follows the training, and loading it changes nothing. An average or a target that starts so is averaged "
+    "with itself: it is always equal to the trained weights. Reported if a line adds such a tensor to another one in "
+    "the same memory, or if a state dict is kept under a condition, steps follow, and another place loads it. "
+    "Saving to a file makes a copy, and is not reported.",
+    change="""\
+  import torch
+  from torch import nn
+
+  model = nn.Linear(8, 4)
+- average = [p.data for p in model.parameters()]  # the parameters' own memory
++ average = [p.detach().clone() for p in model.parameters()]
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  for _ in range(3):
+      optimizer.zero_grad()
+      model(torch.randn(5, 8)).square().mean().backward()
+      optimizer.step()
+      with torch.no_grad():
+          for kept, p in zip(average, model.parameters()):
+              kept.mul_(0.99).add_(p.data, alpha=0.01)
+""",
+    remedy="Copy: tensor.detach().clone(), or copy.deepcopy(model.state_dict()).",
+    explains=("GI103",),
+)
+
+
+def shared_findings(fact: SharedWeights) -> Iterator[Finding]:
+    """Report weights that are the trained ones."""
+    where = line_of(fact.shared)
+    if fact.kind == "state":
+        text = (
+            f"{fact.name} of {where} is in the memory of the parameters, so each later step of an optimizer changes it "
+            "too. Loading it restores nothing."
+        )
+        remedy = f"Copy it at {where}: {fact.name} = copy.deepcopy({fact.taken})."
+    else:
+        text = (
+            f"{line_of(fact.used)} adds {fact.name} to a tensor in the same memory, so the average is always equal to "
+            f"the trained weights. They share it since {where}."
+        )
+        remedy = f"Copy the values at {where}, by .clone() or copy_(), instead of sharing the memory."
+    yield SHARED.finding(
+        text=text,
+        places=(*place_of("shared", fact.shared), *place_of("added", fact.used)),
+        remedy=remedy,
+        subjects=(fact.name,),
+    )
+
+
+JUDGE = Judge(SharedWeights, shared_findings)
