@@ -25,6 +25,7 @@ def find(
     condition: Annotated[
         str, typer.Argument(metavar="CONDITION", help="bytes, class, dtype, flops, line, module, name, shape, status.")
     ],
+    full: Annotated[bool, typer.Option("--full", help="Each node in a row of its own.")] = False,
     output_format: Annotated[
         Literal["table", "json"],
         typer.Option("--format", metavar="KIND", help="Print table or json.", rich_help_panel=OUTPUT),
@@ -53,6 +54,6 @@ def find(
             print_text(render_found_json(graph, rows, condition, budget))
             return
         page = terminal_page(FoundPage)
-        print_lines(page.lines(rows, condition))
+        print_lines(page.lines(rows, condition, is_full=full))
 
     report_on(request, questions.graph(), report)

@@ -24,9 +24,9 @@ def test_the_nodes_that_meet_a_condition(capsys: pytest.CaptureFixture[str]) -> 
     """One per line, with what they hold."""
     assert main(["find", "run.json", "class~Addmm*"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-#  class           output      bytes  module  line
-1  AddmmBackward0  f32[4, 3]   320 B  2       src/model.py:21
-4  AddmmBackward0  f32[4, 20]  160 B  0       src/model.py:21
+#  class           output      bytes  module   line
+1  AddmmBackward0  f32[4, 3]   320 B  model.2  src/model.py:21
+4  AddmmBackward0  f32[4, 20]  160 B  model.0  src/model.py:21
 2 nodes where class~Addmm*, 480 B held
 """)
 

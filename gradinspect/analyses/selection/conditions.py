@@ -56,6 +56,13 @@ def parse_condition(text: str, fields: Collection[str]) -> Condition:
     return _Parser(text, fields).condition()
 
 
+def fields_in(condition: Condition | Comparison) -> frozenset[str]:
+    """Return the fields that a condition compares."""
+    if isinstance(condition, Comparison):
+        return frozenset({condition.field})
+    return frozenset().union(*map(fields_in, condition.parts))
+
+
 def holds(condition: Condition | Comparison, values_of: ValuesOf) -> bool:
     """Return whether a condition holds for a row, given the values of each field."""
     if isinstance(condition, Comparison):

@@ -4,9 +4,15 @@ What comes in: a `Graph` and criteria. What goes out: a row for each node that m
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.selection.node_conditions import nodes_where
+from gradinspect.analyses.selection.node_conditions import fields_of_condition, nodes_where
+from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.analyses.structure.name_folding import name_by_indices
 from gradinspect.analyses.structure.node_names import names_around
 from gradinspect.graph import Graph, Node, Record, SavedStatus, module_name, source_of
 from gradinspect.units import format_tensor, name_matches, parse_bytes
@@ -25,6 +31,41 @@ class FoundNode(Record, frozen=True, kw_only=True):
     statuses: tuple[SavedStatus, ...] = ()  # of its saved tensors
 
 
+class AlikeNodes(NamedTuple):
+    """Nodes in the same place of equal blocks, as one row."""
+
+    node: FoundNode  # the first; it holds what all hold, and its module stands for all
+    times: int
+
+
+def folded_nodes(rows: Sequence[FoundNode]) -> list[AlikeNodes]:
+    """Return nodes that say the same, in modules whose names differ in an index only, as one row each.
+
+    Args:
+        rows: By their bytes, or in any other order; so is what is returned.
+    """
+    is_by_bytes = all(first.held_bytes >= second.held_bytes for first, second in pairwise(rows))
+    groups: dict[object, list[FoundNode]] = {}
+    for row in rows:
+        module, leaf = (None if name is None else INDEX.sub("*", name) for name in (row.module, row.leaf))
+        groups.setdefault((row.name, module, leaf, row.line, row.outputs, row.statuses), []).append(row)
+    folded = [AlikeNodes(_together(alike), len(alike)) for alike in groups.values()]
+    return sorted(folded, key=lambda alike: -alike.node.held_bytes) if is_by_bytes else folded
+
+
+def _together(rows: Sequence[FoundNode]) -> FoundNode:
+    modules = [row.module for row in rows if row.module is not None]
+    leaves = [row.leaf for row in rows if row.leaf is not None]
+    if len(rows) == 1:
+        return rows[0]
+    return replace(
+        rows[0],
+        module=name_by_indices(modules) if modules else None,
+        leaf=name_by_indices(leaves) if leaves else None,
+        held_bytes=sum(row.held_bytes for row in rows),
+    )
+
+
 def find_nodes(
     graph: Graph,
     name: str | None = None,
@@ -33,7 +74,7 @@ def find_nodes(
     min_bytes: int | str | None = None,
     where: str | None = None,
 ) -> tuple[FoundNode, ...]:
-    """Find the nodes that meet all criteria, in the order of their ids; possibly none.
+    """Find the nodes that meet all criteria, possibly none: in the order of their ids, or by bytes where they count.
 
     Args:
         graph: The graph.
@@ -56,7 +97,9 @@ def find_nodes(
     if where is not None:
         chosen.append(nodes_where(graph, where))
     every = range(len(graph.nodes))
-    return found_nodes(graph, [number for number in every if all(number in part for part in chosen)])
+    found = found_nodes(graph, [number for number in every if all(number in part for part in chosen)])
+    asks_for_bytes = min_bytes is not None or (where is not None and "bytes" in fields_of_condition(graph, where))
+    return tuple(sorted(found, key=lambda row: -row.held_bytes)) if asks_for_bytes else found
 
 
 def found_nodes(graph: Graph, node_ids: Sequence[int]) -> tuple[FoundNode, ...]:

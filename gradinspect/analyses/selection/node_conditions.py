@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.selection.conditions import Value, holds, parse_condition
+from gradinspect.analyses.selection.conditions import Value, fields_in, holds, parse_condition
 from gradinspect.analyses.selection.rows import Fields
 from gradinspect.analyses.structure.name_patterns import matching_names
 from gradinspect.analyses.structure.node_names import names_around
@@ -27,6 +27,15 @@ def nodes_where(graph: Graph, condition: str) -> frozenset[int]:
         for node_id in range(len(graph.nodes))
         if holds(parsed, lambda field, node_id=node_id: readers[field](node_id))  # type: ignore[misc]  # mypy cannot infer
     )
+
+
+def fields_of_condition(graph: Graph, condition: str) -> frozenset[str]:
+    """Return the fields that a condition on nodes compares.
+
+    Raises:
+        GradInspectError: As in `nodes_where`.
+    """
+    return fields_in(parse_condition(condition, node_fields(graph)))
 
 
 def nodes_in_module(graph: Graph, pattern: str) -> frozenset[int]:

@@ -1,59 +1,103 @@
 """Nodes that were found, one per line."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.selection.finding import FoundNode
+from gradinspect.analyses.selection.finding import AlikeNodes, FoundNode, folded_nodes
+from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.renderers.terminal.saved_table import BACKWARD_0
+from gradinspect.renderers.terminal.text import shorten_apart
 from gradinspect.units import format_bytes, format_count
 
 COLUMNS = ("#", "class", "output", "bytes", "status", "module", "line")
-LEAST_CELLS = {"class": 16, "output": 12, "module": 12, "line": 12}  # before a column is dropped
+SHRUNK = (  # in this order, each to so many cells
+    ("class", 16), ("module", 24), ("line", 16), ("output", 16), ("module", 12), ("output", 12), ("line", 12)
+)  # fmt: skip
 RIGHT_ALIGNED = frozenset({"#", "bytes"})
 STYLES = {"#": "cyan", "class": "bold", "output": "green", "status": "red", "module": "magenta", "line": "dim"}
 MAX_ROWS = 10_000
+FOLD_ABOVE = 24  # nodes: fewer fit a screen
+BRIEFLY = (
+    ("output", lambda text: text.replace(", ", ",")),
+    ("class", lambda text: BACKWARD_0.sub("", text)),
+    ("line", lambda text: text.rpartition("/")[2]),
+)
 
 
 class FoundPage(Page):
     """Writes found nodes at one width."""
 
-    def lines(self, rows: Sequence[FoundNode], condition: str) -> Iterator[Text]:
-        """Yield a heading and a line per node, then how many there are and what they hold."""
-        shown = [self._cells(row) for row in islice(rows, MAX_ROWS)]
+    def lines(self, rows: Sequence[FoundNode], condition: str, *, is_full: bool = False) -> Iterator[Text]:
+        """Yield a heading, a line per node or for those of equal blocks, then how many there are and what they hold.
+
+        Args:
+            rows: The nodes.
+            condition: What was asked for.
+            is_full: Whether each node has a line of its own.
+        """
+        folded = [AlikeNodes(row, 1) for row in rows] if is_full or len(rows) <= FOLD_ABOVE else folded_nodes(rows)
+        shown = [self._cells(alike) for alike in folded[:MAX_ROWS]]
         widths = self._widths(shown)
         if shown:
+            self._shorten(shown, widths)
             yield self._line({column: column for column in COLUMNS}, widths, is_head=True)
         yield from (self._line(cells, widths) for cells in shown)
-        if len(rows) > len(shown):
-            yield Text(f"{format_count(len(rows) - len(shown), 'more node')}: --format json", "dim")
+        left_out = sum(alike.times for alike in folded[MAX_ROWS:])
+        if left_out:
+            yield Text(f"{format_count(left_out, 'more node')}: --format json", "dim")
         held = format_bytes(sum(row.held_bytes for row in rows))
-        yield from self.wrapped(f"{format_count(len(rows), 'node')} where {condition}, {held} held", "bold")
+        each = "" if len(folded) == len(rows) else "; each one: --full"
+        yield from self.wrapped(f"{format_count(len(rows), 'node')} where {condition}, {held} held{each}", "bold")
 
-    def _cells(self, row: FoundNode) -> dict[str, str]:
+    def _cells(self, alike: AlikeNodes) -> dict[str, str]:
+        row, times = alike
         statuses = [status for status in row.statuses if status != "live"]
         named = f"{row.name} {row.leaf}" if row.leaf else row.name
+        copies = f" {'×' if self.unicode else 'x'}{times:,}" if times > 1 else ""
         return {
             "#": str(row.id),
             "class": self.visible(named),
-            "output": self.visible("; ".join(row.outputs)),
+            "output": self.visible("; ".join(row.outputs)) + copies,
             "bytes": format_bytes(row.held_bytes) if row.held_bytes else "",
             "status": ", ".join(statuses),
-            "module": self.visible(row.module or ""),
+            "module": self.visible(shown_path(row.module)) if row.module else "",
             "line": self.visible(row.line or ""),
         }
 
     def _widths(self, shown: Sequence[dict[str, str]]) -> dict[str, int]:
-        """Choose how many cells each column takes; 0 for one that is empty or does not fit."""
-        widths = {column: max((cell_len(cells[column]) for cells in shown), default=0) for column in COLUMNS}
-        widths = {column: max(width, len(column)) if width else 0 for column, width in widths.items()}
-        for column in ("output", "module", "class", "line"):
-            over = sum(widths.values()) + len(GAP) * (sum(map(bool, widths.values())) - 1) - self.width
-            if over > 0 and widths[column] > LEAST_CELLS[column]:
-                widths[column] = max(widths[column] - over, LEAST_CELLS[column])
+        """Choose how many cells each column takes; 0 for one that is empty or does not fit.
+
+        What can be said in fewer words is, in `shown`, before a column is made narrower than what it says.
+        """
+        widths = self._widest(shown)
+        for column, briefly in BRIEFLY:
+            if self._excess(widths) > 0:
+                for cells in shown:
+                    cells[column] = briefly(cells[column])
+                widths = self._widest(shown)
+        for column, least in SHRUNK:
+            over = self._excess(widths)
+            if over > 0 and widths[column] > least:
+                widths[column] = max(widths[column] - over, least)
         return widths
+
+    @staticmethod
+    def _widest(shown: Sequence[dict[str, str]]) -> dict[str, int]:
+        widths = {column: max((cell_len(cells[column]) for cells in shown), default=0) for column in COLUMNS}
+        return {column: max(width, len(column)) if width else 0 for column, width in widths.items()}
+
+    def _excess(self, widths: dict[str, int]) -> int:
+        return sum(widths.values()) + len(GAP) * (sum(map(bool, widths.values())) - 1) - self.width
+
+    def _shorten(self, shown: Sequence[dict[str, str]], widths: dict[str, int]) -> None:
+        """Shorten the names of modules so that different ones stay different."""
+        if widths["module"]:
+            names = shorten_apart([cells["module"] for cells in shown], widths["module"], self.ellipsis)
+            for cells, name in zip(shown, names, strict=True):
+                cells["module"] = name
 
     def _line(self, cells: dict[str, str], widths: dict[str, int], *, is_head: bool = False) -> Text:
         line = Text(no_wrap=True, end="")

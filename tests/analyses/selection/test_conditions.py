@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.analyses.selection.conditions import Value, holds, parse_condition
+from gradinspect.analyses.selection.conditions import Value, fields_in, holds, parse_condition
 from gradinspect.errors import GradInspectError
 
 ROW: dict[str, tuple[Value, ...]] = {
@@ -61,3 +61,10 @@ def test_a_condition_that_cannot_be_read(text: str, expected: str) -> None:
         parse_condition(text, ROW)
 
     assert expected in str(caught.value)
+
+
+def test_the_fields_that_it_compares() -> None:
+    """At any depth."""
+    condition = parse_condition("not (bytes>1 or module~h.*) and name=x", ROW)
+
+    assert fields_in(condition) == {"bytes", "module", "name"}

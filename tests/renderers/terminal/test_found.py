@@ -1,0 +1,58 @@
+"""Nodes that were found, on a terminal."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+from rich.cells import cell_len
+from strategies import graphs
+
+from gradinspect.analyses.selection.finding import FoundNode, find_nodes
+from gradinspect.graph import Graph
+from gradinspect.renderers.terminal.found import FoundPage
+
+PAGE = FoundPage(width=80)
+
+
+def nodes(count: int) -> list[FoundNode]:
+    """Linear layers of so many blocks, and one that is not in a block."""
+    layer = FoundNode(
+        id=0, name="AddmmBackward0", module="", line="model.py:7", held_bytes=1024, outputs=("f32[256, 64]",)
+    )
+    names = [f"transformer.h.{place}.{name}" for place in range(count) for name in ("attn.c_proj", "mlp.c_proj")]
+    fields = [{field: getattr(layer, field) for field in layer.__struct_fields__} | {"id": n, "module": name}
+              for n, name in enumerate([*names, "head"])]  # fmt: skip
+    return [FoundNode(**one) for one in fields]
+
+
+def test_equal_blocks_are_one_row() -> None:
+    """With the bytes of all; each one is listed if that is asked for, or few are there."""
+    assert [line.plain for line in PAGE.lines(nodes(12), "bytes>0")] == snapshot(
+        [
+            " #  class  output              bytes  module                          line",
+            " 0  Addmm  f32[256,64] ×12  12.0 KiB  transformer.h.0-11.attn.c_proj  model.py:7",
+            " 1  Addmm  f32[256,64] ×12  12.0 KiB  transformer.h.0-11.mlp.c_proj   model.py:7",
+            "24  Addmm  f32[256,64]       1.0 KiB  head                            model.py:7",
+            "25 nodes where bytes>0, 25.0 KiB held; each one: --full",
+        ]
+    )
+    assert len(list(PAGE.lines(nodes(12), "bytes>0", is_full=True))) == 27
+    assert len(list(PAGE.lines(nodes(11), "bytes>0"))) == 25
+
+
+@pytest.mark.parametrize("width", [60, 70, 80, 100])
+def test_different_modules_stay_different(width: int) -> None:
+    """However narrow the page is."""
+    lines = [line.plain for line in FoundPage(width=width).lines(nodes(12), "bytes>0", is_full=True)][1:-1]
+
+    assert len({line[3:] for line in lines}) == 25
+
+
+@given(graphs(), st.integers(60, 120), st.booleans())
+@settings(max_examples=50)
+def test_no_line_is_too_wide(graph: Graph, width: int, unicode: bool) -> None:
+    """Whatever a file says."""
+    lines = list(FoundPage(width=width, unicode=unicode).lines(find_nodes(graph), "bytes>=0"))
+
+    assert all(cell_len(line.plain) <= width for line in lines)
+    assert unicode or all(line.plain.isascii() for line in lines)
