@@ -66,6 +66,13 @@ class EvalTraining(Record, frozen=True, kw_only=True):
     step: Frame | None = None
 
 
+class DropoutInEval(Record, frozen=True, kw_only=True):
+    """F.dropout() was called without `training=` by a module in eval mode."""
+
+    module: str  # its class
+    called: Frame | None = None
+
+
 class SharedLayer(Record, frozen=True, kw_only=True):
     """A container has one module in several places."""
 

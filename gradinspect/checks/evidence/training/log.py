@@ -194,7 +194,9 @@ class TrainingLog:
         self, touch: GradientTouch, args: tuple[Any, ...], tensors: Sequence[Any], frame: FrameType | None
     ) -> None:
         """Note a call of a torch function that reads or changes a gradient."""
-        if touch is GradientTouch.READS:
+        if touch is GradientTouch.DROPS:
+            self._modes.dropped(frame)
+        elif touch is GradientTouch.READS:
             self._gradients.read(args[0], frame)
         elif touch is GradientTouch.SETS and args[1] is None:
             self._gradients.cleared(args[0], frame)
@@ -202,15 +204,17 @@ class TrainingLog:
             self._gradients.zeroed(tensors, frame)
         elif touch is GradientTouch.UNSCALES:
             self._gradients.unscale(tensors, args[-1], frame)
-        elif touch is GradientTouch.AVERAGES:
-            self._sharing.averaged(tensors, frame)
         elif touch is GradientTouch.HOOKS:
             self._parameters.hooked(args[0], frame)
         elif touch is not GradientTouch.SETS:
-            self._touched_leaf(touch, args[0], frame)
+            self._touched_leaf(touch, tensors, frame)
 
-    def _touched_leaf(self, touch: GradientTouch, leaf: torch.Tensor, frame: FrameType | None) -> None:
+    def _touched_leaf(self, touch: GradientTouch, tensors: Sequence[Any], frame: FrameType | None) -> None:
         """Note a call that changes a leaf itself, or may do so."""
+        leaf = tensors[0]
+        if touch is GradientTouch.AVERAGES:
+            self._sharing.averaged(tensors, frame)
+            return
         if touch is GradientTouch.FREEZES:
             if self._gradients.num_steps and leaf.requires_grad and is_leaf(leaf):
                 self._registrations.unfreeze(leaf, frame)
@@ -292,6 +296,7 @@ class TrainingLog:
         for one in self._optimizers.without_learning_rate():
             yield self._optimizer_misuse("zero", one, one.schedule)
         yield from self._modes.found.values()
+        yield from self._modes.dropouts.values()
         yield from self._repeated.values()
         yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
         yield from self._unloaded

@@ -5,8 +5,12 @@ To freeze BatchNorm, people call eval() on those layers, or on a frozen part, an
 mode. So a model counts only if it is in eval mode as a whole, and all of its parameters are trained. Dropout in it is
 then switched off. BatchNorm in it uses its running statistics: that is a mistake if they were never computed, or if the
 model was trained in train mode before; otherwise they come from a checkpoint, and may be kept on purpose.
+
+A function such as F.dropout() does not know the mode, so one that a module in eval mode calls in its forward pass is a
+mistake, unless the call itself says `training=`.
 """
 
+import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,15 +23,19 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import held_by
-from gradinspect.checks.facts.training import EvalTraining
+from gradinspect.checks.facts.training import DropoutInEval, EvalTraining
 from gradinspect.graph import Frame
+from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.names import all_parameters, named_modules
+from gradinspect.recording.names.variables import local_variables
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.source_structure import enclosing
 from gradinspect.recording.threads.threads import NOWHERE
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _OWN_DROPOUT = (nn.RNNBase, nn.MultiheadAttention)
+_FUNCTIONAL = (nn.functional.__file__, torch.overrides.__file__)
 MODULE_FILE = nn.Module.train.__code__.co_filename
 
 
@@ -48,10 +56,24 @@ class Modes:
     recorder: Recorder
     folder: Path = field(default_factory=Path)  # files below it are named relative to it
     found: dict[int, EvalTraining] = field(default_factory=dict)
+    dropouts: dict[int | None, DropoutInEval] = field(default_factory=dict)  # by the frame
     _switched: dict[int, tuple[ReferenceType[nn.Module], int | None]] = field(default_factory=dict)
     _num_windows: int = 0  # of the recorder, that were looked at
     _in_eval: list[EvalModel] = field(default_factory=list)  # in the last backward
     _trained_before: set[int] = field(default_factory=set)
+
+    def dropped(self, frame: FrameType | None) -> None:
+        """Look at a call of F.dropout(), in the code that called it."""
+        while frame is not None and frame.f_code.co_filename in _FUNCTIONAL:
+            frame = frame.f_back
+        if frame is None or not is_own_file(frame.f_code.co_filename):
+            return
+        module, number = local_variables(frame).get("self"), self.recorder.frames.number_of(frame)
+        if number in self.dropouts or not isinstance(module, nn.Module) or module.training:
+            return
+        if not _says_training(frame):
+            line = self.recorder.frames.record(number, self.folder)
+            self.dropouts[number] = DropoutInEval(module=type(module).__name__, called=line)
 
     def switch(self, module: nn.Module, frame: FrameType) -> None:
         """Note that the mode of a module was set, unless by the module that has it."""
@@ -133,3 +155,15 @@ def _has_no_statistics(module: nn.Module) -> bool:
     """Return whether the running statistics of a BatchNorm are those that it was made with."""
     count = getattr(module, "num_batches_tracked", None)
     return isinstance(count, torch.Tensor) and not bool(count)
+
+
+def _says_training(frame: FrameType) -> bool:
+    """Return whether a line passes `training` to a dropout, or no such call is found there."""
+    calls = [
+        one for around in enclosing(frame.f_code.co_filename, frame.f_lineno) for one in ast.walk(around)
+        if isinstance(one, ast.Call) and "dropout" in ast.unparse(one.func)
+        and one.lineno <= frame.f_lineno <= (one.end_lineno or one.lineno)
+    ]  # fmt: skip
+    return not calls or any(
+        len(one.args) > 2 or any(word.arg in ("training", None) for word in one.keywords) for one in calls
+    )

@@ -70,6 +70,7 @@ class GradientTouch(Enum):
     READS_DATA = auto()  # to write to its memory, perhaps
     FREEZES = auto()  # or unfreezes
     HOOKS = auto()
+    DROPS = auto()  # nothing of gradients: elements at random
     AVERAGES = auto()  # adds to a tensor, as a moving average does
 
 
@@ -86,6 +87,7 @@ _ATTRIBUTE_TOUCHES = {
     "Tensor.requires_grad.__set__": GradientTouch.FREEZES,
     "Tensor.requires_grad_": GradientTouch.FREEZES,
     "Tensor.register_hook": GradientTouch.HOOKS,
+    **{f"nn.functional.{name}": GradientTouch.DROPS for name in ("dropout", "dropout1d", "dropout2d", "dropout3d")},
 }
 
 

@@ -2,7 +2,8 @@
 
 NOTE [Which axis is wrong]
 nll_loss and cross_entropy take classes on axis 1. Elsewhere, axis 0 is the batch where the scores come straight from a
-layer and the result goes straight into a loss; a softmax over axis 0 of anything else may be a pooling over a set.
+layer and the result goes straight into a loss; a softmax over axis 0 of anything else may be a pooling over a set. In
+three or more dimensions, it is the batch if the loss has as many rows, and no other axis is as long.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ AXIS = Rule(
     summary="A softmax before a loss runs over the batch, or over a single column.",
     explanation="softmax makes the values along one axis add up to 1. With dim=0 that axis is the batch: the "
     "probability of an example depends on the other examples, and the classes of one example do not add up to 1. "
+    "An attention over [batch, time, 1] mixes examples so. "
     "Without dim, torch takes axis 0 for one or three dimensions. Over a single column every output is exactly 1, "
     "whatever the scores are: the loss is constant and no parameter learns. nn.CrossEntropyLoss on a model with "
     "one output does the same.",
@@ -77,6 +79,8 @@ def axis_findings(starts: BackwardStarts) -> Iterator[Finding]:
                 yield _one_column(starts, node, reduced)
         elif loss is not None and _is_batch(graph, node, axis, loss):
             yield _over_batch(starts, node, axis, loss)
+        elif axis == 0 and len(shape) > 2 and shape.count(shape[0]) == 1 and (rows := _with_rows(graph, shape)):
+            yield _weights_over_batch(starts, node, rows)
 
 
 JUDGE = Judge(BackwardStarts, axis_findings)
@@ -101,6 +105,26 @@ def _is_batch(graph: Graph, node: Node, axis: int, loss: Node) -> bool:
         return first.is_direct and (first.node is node or _is_log_of(graph, first.node, node))
     scores = made_input(graph, node)
     return axis == 0 and len(shape) == 2 and scores is not None and scores.node.name.startswith(_LAYERS)
+
+
+def _with_rows(graph: Graph, shape: tuple[int | str, ...]) -> Node | None:
+    """Return the loss, if what it reduces has as many rows as a shape, and fewer dimensions."""
+    losses = [graph.nodes[number] for number in nodes_named(graph, _LOSSES)]
+    inputs = [None if (edge := loss.next_edges[0]) is None else graph.nodes[edge.next_node] for loss in losses]
+    shapes = [() if one is None else output_shape(one) for one in inputs]
+    is_batch = all(one[:1] == shape[:1] and len(one) < len(shape) for one in shapes)
+    return losses[0] if losses and is_batch else None
+
+
+def _weights_over_batch(starts: BackwardStarts, node: Node, loss: Node) -> Finding:
+    graph, shape = starts.graph, output_shape(node)
+    axis = -1 if shape[-1] != 1 else len(shape) - 2
+    return AXIS.finding(
+        text=f"{_name(graph, node, loss)} runs over axis 0 of {_written(node)}, which is the batch: the loss has "
+        f"{shape[0]} rows as well. The weights of one example depend on the other examples, and do not add up to 1.",
+        places=_places(starts, node, loss),
+        remedy=f"Pass dim={axis} at {line_of(frame_of(graph, node))}.",
+    )
 
 
 def _is_log_of(graph: Graph, log: Node, node: Node) -> bool:

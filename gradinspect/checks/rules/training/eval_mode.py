@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.training import EvalTraining
+from gradinspect.checks.facts.training import DropoutInEval, EvalTraining
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 
@@ -53,3 +53,48 @@ def eval_findings(fact: EvalTraining) -> Iterator[Finding]:
 
 
 JUDGE = Judge(EvalTraining, eval_findings)
+
+
+DROPOUT = Rule(
+    code="GI378",
+    title="dropout stays active in eval mode",
+    summary="F.dropout() without training= drops elements at random in the evaluation, too.",
+    explanation="The module nn.Dropout follows model.eval(). The function F.dropout() does not: its argument training "
+    "is True by default. So an evaluation is random, and worse than the model. Reported if the forward pass of a "
+    "module in eval mode calls it and the call does not say training=, as one does that samples on purpose.",
+    change="""\
+  import torch
+  from torch import nn
+
+  class Model(nn.Module):
+      def __init__(self):
+          super().__init__()
+          self.layer = nn.Linear(8, 4)
+
+      def forward(self, x):
+-         return nn.functional.dropout(self.layer(x), 0.5)  # in eval mode too
++         return nn.functional.dropout(self.layer(x), 0.5, training=self.training)
+
+  model = Model()
+  for _ in range(2):
+      model.train()
+      model(torch.randn(5, 8)).square().mean().backward()
+      model.eval()
+      with torch.no_grad():
+          model(torch.randn(5, 8))
+""",
+    remedy="Pass training=self.training, or use the module nn.Dropout.",
+)
+
+
+def dropout_findings(fact: DropoutInEval) -> Iterator[Finding]:
+    """Name the line that calls the function."""
+    yield DROPOUT.finding(
+        text=f"{line_of(fact.called)} drops elements at random while the {fact.module} is in eval mode: the function "
+        "does not know the mode.",
+        places=place_of("called", fact.called),
+        remedy=f"Pass training=self.training at {line_of(fact.called)}.",
+    )
+
+
+DROPOUT_JUDGE = Judge(DropoutInEval, dropout_findings)
