@@ -43,6 +43,7 @@ def noticed_regions(switched: Callable[[bool, FrameType | None], None]) -> Itera
 
         def begin() -> None:
             reporting.close()
+            import_module(_MODULE)  # as the caller is about to
             never_compiled(gradinspect)
             patches.enter_context(
                 patched(Patch(sys.modules[_MODULE], _SWITCH, lambda setting: _telling(setting, switched)))
@@ -58,7 +59,11 @@ def noticed_regions(switched: Callable[[bool, FrameType | None], None]) -> Itera
 
 
 class _Reported:
-    """Stands in for the function to which torch.compile reports its use, until the first one."""
+    """Stands in for the function to which torch.compile reports its use, until the first one.
+
+    It is equal to that function: torch._dynamo lists what it can trace as soon as a program imports it, and modules
+    made in compiled code report themselves too.
+    """
 
     def __init__(self, original: Any, begin: Callable[[], None]) -> None:
         self._original = original
@@ -66,10 +71,15 @@ class _Reported:
 
     def __call__(self, name: str) -> None:
         if self._begin is not None and name in _USES:
-            import_module(_MODULE)  # as the caller is about to
             begin, self._begin = self._begin, None
             begin()
         self._original(name)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or bool(self._original == other)
+
+    def __hash__(self) -> int:
+        return hash(self._original)
 
 
 def _telling(setting: Callable[[Any], Any], switched: Callable[[bool, FrameType | None], None]) -> Callable[[Any], Any]:

@@ -1,5 +1,6 @@
 """A backward inside a function under torch.compile is recorded, and torch.compile does what it would do without us."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,80 @@ def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> No
     if words == "check":
         assert "Not checked: code compiled by torch.compile, at compiled_optimizer.py:17,\n" in done.stdout
         assert "No problems found" in done.stdout
+
+
+EVERYTHING = """
+import hashlib
+import torch
+from torch._dynamo.utils import counters, guard_failures
+torch.manual_seed(0)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    def forward(self, x):
+        x = self.layers[:2](x)
+        torch._dynamo.graph_break()
+        return self.layers[2](x)
+model = Net()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+compiled_model = torch.compile(model, backend="BACKEND")
+step = torch.compile(optimizer.step, backend="BACKEND")
+def partly(x):
+    optimizer.zero_grad()
+    loss = compiled_model(x).square().mean()
+    loss.backward()
+    step()
+    return loss
+@torch.compile(backend="BACKEND")
+def whole(x):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+for size in (2, 2, 3, 3):
+    print(partly(torch.randn(size, 4)).item().hex())
+for _ in range(3):
+    print(whole(torch.randn(2, 4)).item().hex())
+bits = b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())
+print(hashlib.sha256(bits).hexdigest())
+for name in ("graph_break", "stats", "frames", "aot_autograd", "inductor"):
+    print(name, sorted((str(what).partition(chr(10))[0], number) for what, number in counters[name].items()))
+own = [(code.co_name, len(why)) for code, why in guard_failures.items() if code.co_filename == __file__]
+print("recompiled", sorted(own), flush=True)
+"""
+EVERY_VERB = (
+    "check",
+    "trace",
+    "saved",
+    "memory",
+    "memory --iterations 2",
+    "fit --real",
+    "grads",
+    "grads --steps 2",
+    "check --steps 1",
+    "overview",
+)
+BACKENDS = ("aot_eager", "eager", "inductor")
+
+
+@pytest.mark.parametrize("words", one_in(len(EVERY_VERB), EVERY_VERB))
+@pytest.mark.parametrize("backend", one_in(len(BACKENDS), BACKENDS))
+def test_graphs_breaks_and_bits_are_as_without_us(backend: str, words: str, tmp_path: Path) -> None:
+    """Of a model, a step and a whole training step, which are compiled; torch's own counters are the witness."""
+    if backend == "inductor" and shutil.which("g++") is None:
+        pytest.skip("inductor needs a compiler")
+    script = tmp_path / "everything.py"
+    script.write_text(EVERYTHING.replace("BACKEND", backend))
+    verb, *options = words.split()
+    plain = python(script)
+    done = gradinspect(verb, script, *options, "--continue")
+
+    assert done.returncode == 0, done.stderr
+    assert _untimed(done.stderr) == _untimed(plain.stderr)
+    assert "unique_graphs" in plain.stdout
+    assert plain.stdout in done.stdout
 
 
 def test_an_optimizer_that_never_steps_is_found_beside_a_compiled_model(tmp_path: Path) -> None:

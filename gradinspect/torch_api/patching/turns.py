@@ -35,6 +35,7 @@ class Turns:
         self._number = 0  # of calls that have begun or ended
         self._preparing: int | None = None
 
+    @uncompiled
     def enter(self, patience_s: float, *, to_be_observed: bool) -> bool:
         """Start a call of this thread, and return whether it may be observed: then no other begins before `prepared`.
 
@@ -53,6 +54,7 @@ class Turns:
             self._changed.notify_all()
         return is_alone and to_be_observed
 
+    @uncompiled
     def prepared(self) -> None:
         """Let others begin: the hooks of this thread's call are registered, or it will not be observed."""
         with self._changed:
@@ -60,6 +62,7 @@ class Turns:
                 self._preparing = None
                 self._changed.notify_all()
 
+    @uncompiled
     def ran(self, patience_s: float) -> None:
         """Let no other call begin, and wait for those that did not wait: the engine has run, and `.grad` is read."""
         thread = get_ident()
@@ -68,6 +71,7 @@ class Turns:
                 self._wait(thread, patience_s, to_be_observed=True)
                 self._preparing = thread
 
+    @uncompiled
     def leave(self) -> None:
         """End a call of this thread."""
         thread = get_ident()
