@@ -232,7 +232,7 @@ def _steps_page(found: GradientSteps, by: By | None, rows: RowChoice, *, full: b
     yield from page.unmeasured((*passed_over(found.graph), *unmeasured_in_all(found.steps)))
     yield Text()
     chosen = chosen_moves(found.graph, moves(found.steps), rows)
-    yield from page.moves(found.steps, chosen, _max_rows(rows, full=full))
+    yield from page.tables(found.steps, chosen, _max_rows(rows, full=full))
     if by is not None:
         yield Text()
         yield page.title(f"last call: {found.steps[-1].captured_at}")

@@ -93,7 +93,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
         if by == "flops":
             _print_flops(graph, chosen, rows, full=full, output_format=output_format)
         else:
-            options = _Options(by=by, rows=rows, depth=depth, full=full)
+            options = _Options(by=by, rows=rows, depth=depth, full=full, moment=_moment(graph, at_node))
             _print_memory(graph, chosen, options, output_format, source_reader(request))
 
     def report_growth(growth: Growth) -> None:
@@ -131,9 +131,16 @@ def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> 
         )
 
 
+def _moment(graph: Graph, at_node: int | None) -> str:
+    """Say what --at-node stands for: `When backward reaches #41 AddmmBackward0:`; nothing in a graph without nodes."""
+    is_there = at_node is not None and at_node < len(graph.nodes)
+    return f"When backward reaches #{at_node} {graph.nodes[at_node].name}:" if is_there else ""  # type: ignore[index]  # it is there
+
+
 class _Options:
-    def __init__(self, *, by: By, rows: RowChoice, depth: int | None, full: bool) -> None:
+    def __init__(self, *, by: By, rows: RowChoice, depth: int | None, full: bool, moment: str) -> None:
         self.by = by
+        self.moment = moment
         self.depth = depth
         self.full = full
         self.top = rows.top if rows.top is not None or full or by == "module" else MAX_TABLE_ROWS
@@ -175,7 +182,7 @@ def _page(
 ) -> Iterator[Text]:
     """Yield the head, an empty line, the rows, and the notes."""
     page = terminal_page(MemoryPage)
-    yield from page.head(measured, graph)
+    yield from page.head(measured, graph, options.moment)
     yield Text()
     total = measured.extra_bytes
     if options.by == "module":

@@ -43,7 +43,7 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
         typer.Option("--format", metavar="KIND", help="Print table, csv, json or markdown.", rich_help_panel=OUTPUT),
     ] = "table",
 ) -> None:
-    """Show every saved attribute (_saved_*) of every node; of a large graph, the largest tensors.
+    """Show every saved attribute (_saved_*) of every node. A large graph begins with the largest tensors.
 
     gradinspect saved train.py --sort bytes
 

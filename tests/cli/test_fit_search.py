@@ -32,10 +32,11 @@ if __name__ == "__main__":
 
 
 def searched(folder: Path, *words: str) -> dict[str, Any]:
-    """Search, and return the figures."""
+    """Search, see a line on each size as it was tried, and return the figures."""
     done = gradinspect("fit", *words, cwd=folder)
-    assert done.stderr == ""
     figures: dict[str, Any] = json.loads(done.stdout)
+    said = {int(line.split()[1].rstrip(":")) for line in done.stderr.splitlines()}
+    assert said == {row["size"] for row in figures.get("rows", ())}
     return figures
 
 

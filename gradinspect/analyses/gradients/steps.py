@@ -31,6 +31,11 @@ class GradientStep(Record, frozen=True, kw_only=True):
     unmeasured: tuple[str, ...] = ()  # what is not known, and why, in sentences
     parameters: tuple[ParameterRow, ...]
 
+    @property
+    def line(self) -> str:
+        """The line that makes the call, and its code: `train.py:41  loss.backward()`."""
+        return self.captured_at.partition("  ")[2]
+
 
 class GradientSteps(Record, frozen=True, kw_only=True):
     """Consecutive backward calls."""
@@ -50,6 +55,18 @@ class Move(Record, frozen=True, kw_only=True):
     def norms(self) -> tuple[float | None, ...]:
         """The gradient norm in each call; None where there was no gradient, or it was not measured."""
         return tuple(None if row is None or row.stats is None else row.stats.norm for row in self.rows)
+
+    def in_calls(self, places: Sequence[int]) -> "Move":
+        """Keep some of the calls."""
+        return replace(self, rows=tuple(self.rows[place] for place in places))
+
+
+def by_line(steps: Sequence[GradientStep]) -> list[list[int]]:
+    """Group the places of calls that are made on the same line of the program: those of D and of G of a GAN."""
+    groups: dict[str, list[int]] = {}
+    for place, step in enumerate(steps):
+        groups.setdefault(step.line, []).append(place)
+    return list(groups.values())
 
 
 def step_of(graph: Graph) -> GradientStep:

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
-from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
 from gradinspect.graph import Record
 from gradinspect.methods import Shown
 
@@ -162,6 +162,7 @@ class StepMemory(Shown, Record, frozen=True):
     collectives: tuple[Collective, ...] = ()  # of a rank that was run alone, in order
     on: str = ""  # the device: "cuda:0"; "" in files of earlier releases, which added all devices up
     others: tuple[DeviceSteps, ...] = ()  # the other devices, the fullest first
+    model_name: str = OUTERMOST  # the program's variable with the module whose path is ""
 
     @property
     def not_counted(self) -> tuple[str, ...]:
@@ -236,7 +237,7 @@ ALIVE_FIELDS: Final[Fields[AliveRow]] = {
     "class": lambda row: (row.made.node, row.made.op),
     "kind": lambda row: (row.kind, KIND_NAMES[row.kind]),
     "line": lambda row: (row.made.line,),
-    "module": lambda row: _names(row.made.module),
+    "module": lambda row: _names(row.made.module, OUTERMOST),
     "name": lambda row: (row.name,),
     "phase": lambda row: (row.made.phase,),
 }
@@ -252,9 +253,13 @@ def chosen_alive(memory: StepMemory, choice: RowChoice) -> tuple[AliveRow, ...]:
     Raises:
         GradInspectError: The options name something that is not there.
     """
-    modules = {name for row in memory.alive for name in _names(row.made.module)}
-    modules |= {name for other in memory.others for row in other.alive for name in _names(row.made.module)}
-    return chosen_rows(memory.alive, ALIVE_FIELDS, replace(choice, sort=None), modules)
+
+    def names(row: AliveRow) -> tuple[str, ...]:
+        return _names(row.made.module, memory.model_name)
+
+    modules = {name for row in memory.alive for name in names(row)}
+    modules |= {name for other in memory.others for row in other.alive for name in names(row)}
+    return chosen_rows(memory.alive, {**ALIVE_FIELDS, "module": names}, replace(choice, sort=None), modules)
 
 
 def groups_by(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> tuple[PeakGroup, ...]:
@@ -273,7 +278,7 @@ def _key(memory: StepMemory, by: By) -> Callable[[AliveRow], tuple[str, str]]:
             return lambda row: (KIND_NAMES[row.kind], "")
         case "module":
             depth = _module_depth(memory)
-            return lambda row: (_outer(row.made.module, depth), "")
+            return lambda row: (_outer(row.made.module, depth, memory.model_name), "")
         case "line":
             return lambda row: (row.made.line or "(no line)", row.made.code)
         case "phase":
@@ -286,7 +291,7 @@ def to_make_room(memory: StepMemory, limit: int) -> tuple[PeakGroup, ...]:
     """Name the largest groups of storages that together are at least as large as what is too much."""
     excess = memory.peak_bytes - limit
     named: list[PeakGroup] = []
-    for group in _grouped(memory.alive, lambda row: (_place(row), KIND_NAMES[row.kind])):
+    for group in _grouped(memory.alive, lambda row: (_place(row, memory.model_name), KIND_NAMES[row.kind])):
         if excess <= 0:
             break
         named.append(group)
@@ -309,9 +314,9 @@ def moment_name(origin: Origin) -> str:
             return f"{origin.phase} of step {origin.step}"
 
 
-def _names(path: str) -> tuple[str, ...]:
+def _names(path: str, model: str) -> tuple[str, ...]:
     """Return the path of a module and what is shown of it, "model.3" for "3"; nothing outside of modules."""
-    return tuple(dict.fromkeys((path, shown_path(path)))) if path else ()
+    return tuple(dict.fromkeys((path, shown_path(path, model)))) if path else ()
 
 
 def _grouped(rows: Iterable[AliveRow], key: Callable[[AliveRow], tuple[str, str]]) -> tuple[PeakGroup, ...]:
@@ -331,12 +336,13 @@ def _module_depth(memory: StepMemory) -> int:
     """Choose how deep modules are told apart: as deep as leaves few enough of them."""
     paths = {row.made.module for row in memory.alive}
     deepest = max((path.count(".") + 1 for path in paths), default=1)
-    fitting = [depth for depth in range(1, deepest + 1) if len({_outer(path, depth) for path in paths}) <= MAX_MODULES]
+    depths = range(1, deepest + 1)
+    fitting = [depth for depth in depths if len({_outer(path, depth, OUTERMOST) for path in paths}) <= MAX_MODULES]
     return max(fitting, default=1)
 
 
-def _outer(path: str, depth: int) -> str:
-    return shown_path(".".join(path.split(".")[:depth])) if path else "(no module)"
+def _outer(path: str, depth: int, model: str) -> str:
+    return shown_path(".".join(path.split(".")[:depth]), model) if path else "(no module)"
 
 
 def _storage_name(row: AliveRow) -> str:
@@ -347,7 +353,11 @@ def _storage_name(row: AliveRow) -> str:
     return f"{made_by} ({row.kind})"
 
 
-def _place(row: AliveRow) -> str:
+def _place(row: AliveRow, model: str) -> str:
     return (
-        (row.made.module and shown_path(row.made.module)) or row.name or row.made.line or row.made.op or "(no module)"
+        (row.made.module and shown_path(row.made.module, model))
+        or row.name
+        or row.made.line
+        or row.made.op
+        or "(no module)"
     )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import StepMemory, needed_bytes
 from gradinspect.analyses.planning.sizes import SIZES_WITHOUT_LIMIT, SizeRow, SizeSearch, SizeTable
+from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
@@ -19,7 +20,7 @@ from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 from gradinspect.runner.programs.numbers_in_source import numbers_in
 from gradinspect.source import STDIN, Expression, Script
-from gradinspect.units import escape_control, parse_whole
+from gradinspect.units import escape_control, format_bytes, parse_whole
 
 
 def search_size(request: Request, name: str, limit: int | None, num_steps: int) -> SizeTable:
@@ -33,6 +34,11 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
     found: list[StepMemory] = []
 
     def measure(size: int) -> SizeRow:
+        row = measured(size)
+        print_message(_progress(name, row, limit))
+        return row
+
+    def measured(size: int) -> SizeRow:
         try:
             memory = runs.run(
                 with_size(request, name, size), questions.step_memory(num_steps), StepMemory, is_silent=True
@@ -60,6 +66,14 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
         not_counted=found[0].not_counted,
         notes=found[0].notes,
     )
+
+
+def _progress(name: str, row: SizeRow, limit: int | None) -> str:
+    """Say what one size has shown: `batch_size 64: 662.0 KiB, fits`."""
+    if row.failure:
+        return f"{name} {row.size}: {row.failure}"
+    verdict = "" if limit is None else ", fits" if row.peak_bytes <= limit else ", does not fit"
+    return f"{name} {row.size}: {format_bytes(row.peak_bytes)}{verdict}"
 
 
 class WholeSize(NamedTuple):

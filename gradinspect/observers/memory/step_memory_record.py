@@ -68,6 +68,7 @@ def record_step_memory(
         place=None if job is None else LoneRank(rank=job.rank, world_size=job.world_size),
         collectives=tuple(_collective(sent, origins) for sent in sent_by_rank),
         others=tuple(_on_device(ledger, origins) for ledger in others),
+        model_name=names.model_name,
     )
 
 

@@ -53,7 +53,7 @@ def _device(memory: StepMemory, one: StepMemory, limit: int | None) -> dict[str,
         "name": escape_control(f"{device_name(one.on)}: peak {format_bytes(one.peak_bytes)}"),
         "picture": render_step_curve(one, limit if is_meant(memory, one) else None, is_one_of_many=bool(memory.others)),
         "points": list(map(_point, one.curve)),
-        "spans": list(map(_span, one.spans)),
+        "spans": [_span(span, one.model_name) for span in one.spans],
         "peak": peak_place(one),
     }
 
@@ -63,10 +63,13 @@ def _point(point: CurvePoint) -> list[object]:
     return [when, point.num_bytes, [point.by_kind.get(kind, 0) for kind in KINDS]]
 
 
-def _span(span: Span) -> list[object]:
+def _span(span: Span, model: str) -> list[object]:
     made = span.made
     what = span.name or made.node or made.op.removesuffix(".default") or "unknown operator"
-    texts = (f"{what} ×{span.num_storages}" if span.num_storages > 1 else what, made.module and shown_path(made.module))
+    texts = (
+        f"{what} ×{span.num_storages}" if span.num_storages > 1 else what,
+        made.module and shown_path(made.module, model),
+    )
     return [
         span.first,
         span.last,

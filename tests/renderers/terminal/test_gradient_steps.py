@@ -8,9 +8,10 @@ from factories import graph, op
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import ParameterRow
-from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move
+from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move, moves
 from gradinspect.graph import Gradients
 from gradinspect.renderers.data.gradients import STEPS, render_steps_json, step_rows
 from gradinspect.renderers.data.table import render_table
@@ -44,7 +45,7 @@ def lines(found: GradientSteps, **options: object) -> list[str]:
     """Write head and table."""
     page = StepsPage(width=72, **options)  # type: ignore[arg-type]
     rows = [Move(name="w", rows=tuple(step.parameters[0] for step in found.steps))]
-    return [line.plain for line in [*page.head(found), *page.moves(found.steps, rows, None)]]
+    return [line.plain for line in [*page.head(found), *page.tables(found.steps, rows, None)]]
 
 
 def test_a_column_for_each_call() -> None:
@@ -58,6 +59,34 @@ def test_a_column_for_each_call() -> None:
             "w                       1.0e+00      none         0        1.0e-02",
         ]
     )
+
+
+def test_calls_on_different_lines_have_a_table_each() -> None:
+    """With their own losses; a parameter is where a graph has it."""
+    found = steps_of(1.0, 2.0, 3.0, 4.0)
+    second = [
+        replace(
+            step, captured_at=f"backward #{step.number}  a.py:9", parameters=(row(0.5, name="v"),), loss=step.number
+        )
+        for step in found.steps[1::2]
+    ]
+    steps = (found.steps[0], second[0], found.steps[2], second[1])
+    page = StepsPage(width=72)
+
+    assert [line.plain for line in page.tables(steps, moves(steps), None)] == snapshot(
+        [
+            "a.py:7",
+            "#1, #3, loss 1 to 0.3333",
+            "gradient norm of             #1        #3",
+            "w                       1.0e+00   3.0e+00",
+            "",
+            "a.py:9",
+            "#2, #4, loss 2 to 4 (it rises)",
+            "gradient norm of             #2        #4",
+            "v                       5.0e-01   5.0e-01",
+        ]
+    )
+    assert [line.plain for line in page.head(replace(found, steps=steps))][-1] == "4 backward calls observed"
 
 
 def test_a_line_of_bars_where_there_is_no_room() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from gradinspect.analyses.gradients.observed import ParameterRow
-from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move
+from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move, by_line
 from gradinspect.renderers.terminal.gradients.call import (
     CELLS,
     UNKNOWN,
@@ -19,6 +19,7 @@ from gradinspect.renderers.terminal.gradients.call import (
     number,
 )
 from gradinspect.renderers.terminal.page import GAP
+from gradinspect.renderers.terminal.text import listed_within
 from gradinspect.units import format_calls, format_count
 
 LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
@@ -39,10 +40,21 @@ class StepsPage(GradientsPage):
         is_grad = found.graph.captured_at.kind == "grad"
         seen = format_calls(0 if is_grad else len(found.steps), len(found.steps) if is_grad else 0)
         ended = f", {found.asked:,} requested: the program made no more" if len(found.steps) < found.asked else ""
-        losses = [step.loss for step in found.steps if step.loss is not None]
-        loss = f", loss {losses[0]:.4g}" if losses else ""
-        loss += f" to {losses[-1]:.4g}" if len(losses) > 1 else ""
+        loss = _losses(found.steps) if len(by_line(found.steps)) == 1 else ""
         yield from self.wrapped(f"{seen} observed{ended}{loss}")
+
+    def tables(self, steps: Sequence[GradientStep], rows: Sequence[Move], max_rows: int | None) -> Iterator[Text]:
+        """Yield a table for the calls on each line of the program; above each of several, its losses."""
+        groups = by_line(steps)
+        for places in groups:
+            alike = [steps[place] for place in places]
+            if len(groups) > 1:
+                yield from [Text()] if places is not groups[0] else []
+                yield self.title(alike[0].line)
+                calls = listed_within([f"#{step.number}" for step in alike], self.width // 2, lambda n: f"{n:,} more")
+                yield from self.wrapped(f"{calls}{_losses(alike)}")
+            moves = (move.in_calls(places) for move in rows)
+            yield from self.moves(alike, [move for move in moves if any(move.rows)], max_rows)
 
     def moves(self, steps: Sequence[GradientStep], rows: Sequence[Move], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per parameter: its gradient norm in each call, or the first, the last and a sparkline."""
@@ -83,6 +95,14 @@ class StepsPage(GradientsPage):
         levels = LEVELS if self.unicode else ASCII_LEVELS
         place = math.floor((math.log10(norm) - middle) / width * len(levels) + 0.5)
         return levels[min(max(len(levels) // 2 + place, 0), len(levels) - 1)]
+
+
+def _losses(steps: Sequence[GradientStep]) -> str:
+    """Write the first and the last loss, and whether it rises."""
+    losses = [step.loss for step in steps if step.loss is not None]
+    if len(losses) < 2:
+        return f", loss {losses[0]:.4g}" if losses else ""
+    return f", loss {losses[0]:.4g} to {losses[-1]:.4g}{' (it rises)' if losses[-1] > losses[0] else ''}"
 
 
 def _figure(row: ParameterRow | None) -> str:

@@ -36,9 +36,11 @@ MAX_NOTES = 4  # of each kind
 class MemoryPage(Page):
     """Writes the parts of the report at one width."""
 
-    def head(self, memory: Memory, graph: Graph) -> Iterator[Text]:
-        """Yield where it was captured, and the total split by kind."""
+    def head(self, memory: Memory, graph: Graph, moment: str = "") -> Iterator[Text]:
+        """Yield where it was captured, the moment in backward if it is not its start, and the total split by kind."""
         yield from self.capture_lines(graph)
+        if moment:
+            yield from self.wrapped(moment, "bold")
         for warning in graph.warnings:
             yield from self.wrapped(f"warning: {warning}", "yellow")
         extra = memory.extra_bytes

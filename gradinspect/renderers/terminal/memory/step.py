@@ -69,7 +69,7 @@ class StepMemoryPage(Page):
             allocated, reserved = format_bytes(one.device.allocated_bytes), format_bytes(one.device.reserved_bytes)
             where = one.on if memory.is_real else "CUDA"
             yield self._line(f"  on {where}: {allocated} allocated, {reserved} reserved", "bold")
-        yield from (self._line(line) for line in _moment(one.at))
+        yield from (self._line(line) for line in _moment(one.at, memory.model_name))
 
     def _device(self, one: StepMemory, by: By, choice: RowChoice, where: str) -> Iterator[Text]:
         """Yield what was alive on one device."""
@@ -142,7 +142,7 @@ class StepMemoryPage(Page):
         for run in runs[: top or MAX_ROWS]:
             one = run.first
             times = f" x{run.times}" if run.times > 1 else ""
-            where = shown_path(one.module) if one.module else one.line
+            where = shown_path(one.module, memory.model_name) if one.module else one.line
             name = self.fit(f"{one.op}{times}  {one.phase}  {where}".rstrip(), room)
             yield Text(f"  {name:<{room}}{format_bytes(run.num_bytes):>12}")
         rest = runs[top or MAX_ROWS :]
@@ -196,9 +196,10 @@ def _verdict(memory: StepMemory, limit: int | None) -> str:
     return f"{verdict}: peak {peak}, limit {format_bytes(limit)}, {source}"
 
 
-def _moment(at: Origin) -> Iterator[str]:
+def _moment(at: Origin, model: str) -> Iterator[str]:
     """Say when: phase, node, operator, module, then the line."""
-    parts = [moment_name(at), at.node, at.op.removesuffix(".default"), at.module and f"module {shown_path(at.module)}"]
+    module = at.module and f"module {shown_path(at.module, model)}"
+    parts = [moment_name(at), at.node, at.op.removesuffix(".default"), module]
     yield f"  {', '.join(filter(None, parts))}"
     if at.line:
         yield f"  {at.line}  {at.code}".rstrip()
