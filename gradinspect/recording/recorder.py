@@ -67,6 +67,7 @@ from gradinspect.torch_api.modes import (
     uncounted,
 )
 from gradinspect.torch_api.nodes import next_sequence_nr
+from gradinspect.torch_api.patching.attributes import TENSOR_NAMES, CoveredAttributes
 from gradinspect.torch_api.patching.forks import lock_of_process, pause_in_children, stop_pausing
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.patching.replaced import NEVER_REPLACED, standing_for
@@ -126,6 +127,7 @@ class Recorder:
         self._compiled_from = 0  # the number before the compiled function that runs
         self._handles: list[Any] = []
         self.saved_hooks = PushedHooks(THREAD_SPAN)
+        self.attributes = CoveredAttributes()
         self._transparency = ExitStack()
 
     def __enter__(self) -> Self:
@@ -160,6 +162,7 @@ class Recorder:
         stop_pausing(self)
         self._is_leaving = not remove_function_mode(self._mode) and not has_compiled()  # as on another thread
         self._remove_hooks()
+        self.attributes.close()  # not before: an optimizer's step is read when the recorder has stopped
 
     def pause(self) -> None:
         """Stop recording permanently, from anywhere, and keep what was recorded. NOTE [Leaving]."""
@@ -266,6 +269,7 @@ class Recorder:
             return
         record = self.own if is_own else self._entering_elsewhere()
         if is_own and not record.open_windows:
+            self.attributes.look()
             self.inputs.note(args, sys._getframe(1))
         record.enter(self._number_of(module))
         for moved_on in self.on_module:
@@ -377,6 +381,8 @@ class _CallMode(TorchFunctionMode):
         start = next_sequence_nr()
         if is_active:
             record.latest = start
+            if len(TENSOR_NAMES) != recorder.attributes.num_seen:
+                recorder.attributes.look()
         called = func
         if type(func) not in NEVER_REPLACED:  # NOTE [Replaced functions]
             asking = standing_for(func, args, kwargs, frame_above())

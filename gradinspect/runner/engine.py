@@ -211,7 +211,9 @@ class EngineInterceptor:
     def _watch(
         self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType
     ) -> Callable[[Any], None] | None:
-        """Let the recorder prepare for nodes that the call may make."""
+        """Let the recorder prepare for nodes that the call may make, and for what we read of the program's objects."""
+        if self.recorder is not None and self.recorder.is_active:
+            self._guarded(self.recorder.attributes.look)
         if self.recorder is None or len(arguments) < 3 or not arguments[2]:  # nearly always: no graph is made
             return None
         return self._guarded(lambda: watch_engine(self.recorder, outputs, arguments, caller))
