@@ -116,7 +116,7 @@ class EngineInterceptor:
         self.problem: Exception | None = None  # an error of ours in a callback
         self._on_call = on_call
         self._on_missed = on_missed
-        self._pid = os.getpid()
+        self.pid = os.getpid()  # of the process whose calls are reported
         self._patched = ExitStack()
 
     def __enter__(self) -> Self:
@@ -202,7 +202,7 @@ class EngineInterceptor:
             and (self._all_threads or get_ident() == self._thread or get_ident() not in _intercepting)
             and (self.recorder is None or self.recorder.scope.is_here())
             and not is_inside_backward()
-            and os.getpid() == self._pid
+            and os.getpid() == self.pid
             and not is_traced(outputs, sees_fake=self._sees_fake)
             and not is_learning_shapes(sys._getframe(1))
         )

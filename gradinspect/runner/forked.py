@@ -62,28 +62,26 @@ def run_forked(run: Callable[[Send], None], *, is_silent: bool) -> tuple[bytes, 
     pid = os.fork()
     if not pid:
         os.close(source)
-        _be_child(run, target, is_silent=is_silent)
+        be_child(run, target, is_silent=is_silent)
     os.close(target)
     try:
-        with open(source, "rb") as pipe:  # noqa: PTH123  # a number
-            sent = pipe.read()
+        sent = read_all(source)
     except BaseException:
         os.kill(pid, signal.SIGTERM)
         os.waitpid(pid, 0)
         raise
+    os.close(source)
     return sent, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _be_child(run: Callable[[Send], None], target: int, *, is_silent: bool) -> None:
+def be_child(run: Callable[[Send], None], target: int, *, is_silent: bool) -> None:
     """Run, then end this process as Python ends, without going back to the code that has forked it."""
     status = 1
     try:
         _leave_to_parent()
         if is_silent:
-            null = os.open(Path(os.devnull), os.O_WRONLY)
-            os.dup2(null, 1)
-            os.dup2(null, 2)
-        run(lambda data: _write(target, data))
+            hide_output()
+        run(lambda data: write_all(target, data))
         status = 0
     except BaseException:
         traceback.print_exc()  # an error of ours: those of the program are sent
@@ -96,6 +94,24 @@ def _be_child(run: Callable[[Send], None], target: int, *, is_silent: bool) -> N
         os._exit(status)
 
 
-def _write(target: int, data: bytes) -> None:
+def hide_output() -> None:
+    """Drop what this process writes to its stdout and stderr from now on."""
+    null = os.open(Path(os.devnull), os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.close(null)
+
+
+def write_all(target: int, data: bytes) -> None:
+    """Write to a pipe."""
     while data:
         data = data[os.write(target, data) :]
+
+
+def read_all(source: int, size: int = sys.maxsize) -> bytes:
+    """Read from a pipe until its end, or as many bytes."""
+    parts = list[bytes]()
+    while size and (part := os.read(source, min(size, 2**20))):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -105,7 +105,6 @@ class Session(Generic[T]):
         )
         self._run.interceptor.recorder = recorder
         self._observer = make_observer(self._run)
-        self._pid = os.getpid()
         self._ran_loss = False
         self._models: dict[str, str] = {}  # classes of modules that a script defines, and how to call them
 
@@ -197,7 +196,7 @@ class Session(Generic[T]):
     def _after(self, end: ProgramEnd) -> None:
         """Handle the end of a script, and record its remaining tensors if nothing was recorded before."""
         request = self._request
-        if os.getpid() != self._pid:
+        if os.getpid() != self._run.interceptor.pid:
             leave_as_python(end)
         self._run.has_failed = end.error is not None or bool(end.exit_code)
         if end.error is not None:
@@ -378,7 +377,7 @@ class Session(Generic[T]):
         original = os._exit
 
         def _exit(status: int) -> None:
-            if os.getpid() == self._pid:
+            if os.getpid() == self._run.interceptor.pid:
                 self._deliver_early()
             original(status)
 
@@ -411,7 +410,7 @@ class Session(Generic[T]):
             sys.stdout.flush()
 
     def _restore(self) -> None:
-        if os.getpid() == self._pid:
+        if os.getpid() == self._run.interceptor.pid:
             self._process_state.restore()
 
 

@@ -1,4 +1,4 @@
-"""Search for the cheapest plan that fits. Each plan is measured; nothing is estimated.
+"""Search for the cheapest plan that fits. Each plan that is tried is run; nothing is estimated.
 
 What comes in: the modules that ran, and a function that measures a plan. What goes out: plans that fit, the cheapest
 first, and the one that needs least.
@@ -37,6 +37,7 @@ class PlanOutcome(Record, frozen=True):
     at: Origin | None = None  # the moment of the peak
     failure: str = ""  # why it cannot be done
     on: str = ""  # the device whose peak it is: the fullest accelerator, or "cpu"
+    only_last_step: bool = False  # it was made in that step alone, after steps of another plan
 
 
 class FoundPlans(Record, frozen=True):
@@ -72,16 +73,21 @@ class PlanSearch:
         """
         self._limit = limit
         self._blocks = blocks
-        self._modes = (kept, ()) if kept else ((),)
+        self._kept = kept
         self._measure = measure
         self._outcomes: dict[Plan, PlanOutcome] = {}
         self._rounds = rounds
         self._offloads = offloads
+        self._run_whole = measure
         self._always: tuple[Change, ...] = ()
         self._refused: list[str] = []
 
     def run(
-        self, plain: PlanOutcome, offers: Sequence[Change], rounding: Sequence[Sequence[Change]] = ()
+        self,
+        plain: PlanOutcome,
+        offers: Sequence[Change],
+        rounding: Sequence[Sequence[Change]] = (),
+        run_whole: Callable[[Plan], PlanOutcome] | None = None,
     ) -> FoundPlans:
         """Search, starting from the plain program.
 
@@ -89,7 +95,9 @@ class PlanSearch:
             plain: What the program needs as it is.
             offers: What can be changed at no cost.
             rounding: Changes after which gradients are rounded otherwise, made if nothing else fits: one of each group.
+            run_whole: Runs from the start a plan that was made in the last step only; None: none is.
         """
+        self._run_whole = run_whole or self._measure
         self._outcomes[plain.plan] = plain
         self._accept(offers)
         self._try_modules()
@@ -103,6 +111,7 @@ class PlanSearch:
         if self._rounds or not self._has_fitting():
             self._try_way(Block.halved)
         self._drop_what_is_not_needed()
+        self._confirm()
         fitting = sorted(filter(self._fits, self._done()), key=_cost)
         return FoundPlans(
             limit=self._limit,
@@ -112,6 +121,14 @@ class PlanSearch:
             num_runs=len(self._outcomes),
             refused=tuple(dict.fromkeys(self._refused)),
         )
+
+    def _confirm(self) -> None:
+        """Run from the start what is reported first: the cheapest plan that fits, or the one that needs least."""
+        while True:
+            first = min(filter(self._fits, self._done()), key=_cost, default=self._lowest())
+            if not first.only_last_step:
+                return
+            self._outcomes[first.plan] = self._run_whole(first.plan)
 
     def _lowest(self) -> PlanOutcome:
         return min(self._done(), key=lambda outcome: (outcome.peak_bytes, _cost(outcome)))
@@ -127,7 +144,7 @@ class PlanSearch:
         """Change modules in one way: each block by itself, then blocks together; as little as fits."""
         if self._fits(self._of()):
             return
-        fitting = [block for block in self._blocks if self._fits(self._of(way(block, block.paths)))]
+        fitting = [block for block in self._reaching() if self._fits(self._of(way(block, block.paths)))]
         for block in fitting:
             self._fewest(block, partial(way, block))
         if not fitting:
@@ -165,15 +182,20 @@ class PlanSearch:
 
     def _try_blocks(self) -> None:
         """Checkpoint each block by itself, as a whole, then as little of it as fits."""
-        for block in self._blocks:
-            fits = False
-            for kept in self._modes:
-                fits_here = self._fits(self._of(block.checkpointed(block.paths, kept)))
-                if fits_here:
-                    self._fewest(block, partial(block.checkpointed, kept=kept))
-                    if not kept and self._modes[0] and not fits:
-                        self._fewest(block, block.checkpointed, rest=partial(block.checkpointed, kept=self._modes[0]))
-                fits = fits or fits_here
+        for block in self._reaching():
+            if not self._fits(self._of(block.checkpointed(block.paths))):
+                continue  # what is kept would only come on top
+            fits_kept = bool(self._kept) and self._fits(self._of(block.checkpointed(block.paths, self._kept)))
+            if fits_kept:
+                self._fewest(block, partial(block.checkpointed, kept=self._kept))
+            self._fewest(block, block.checkpointed)
+            if self._kept and not fits_kept:
+                self._fewest(block, block.checkpointed, rest=partial(block.checkpointed, kept=self._kept))
+
+    def _reaching(self) -> list[Block]:
+        """List the blocks that hold as much as there is too much: what a block does not hold, it cannot free."""
+        excess = self._of().peak_bytes - self._limit
+        return [block for block in self._blocks if block.saved_bytes >= excess]
 
     def _fewest(
         self,
@@ -204,7 +226,9 @@ class PlanSearch:
     def _combine(self, way: _Way) -> None:
         """Change one block after the other, the most helpful first, until it fits."""
         whole = [way(block, block.paths) for block in self._blocks]
-        order = sorted(range(len(whole)), key=lambda number: self._of(whole[number]).peak_bytes)
+        inner = {number for number, change in enumerate(whole) if _is_inside_one(change, whole[:number])}
+        outer = [number for number in range(len(whole)) if number not in inner]
+        order = [*sorted(outer, key=lambda number: self._of(whole[number]).peak_bytes), *sorted(inner)]
         taken: list[ModuleChange] = []
         best = self._of()
         for number in order:
@@ -224,14 +248,15 @@ class PlanSearch:
         for offer in reversed(self._always):
             fitting = sorted(filter(self._fits, self._done()), key=_cost)
             if fitting and offer in fitting[0].plan.changes:
-                self._run(Plan(changes=tuple(change for change in fitting[0].plan.changes if change != offer)))
+                plan = Plan(changes=tuple(change for change in fitting[0].plan.changes if change != offer))
+                self._run(plan, self._run_whole)  # no other plan has these changes
 
     def _of(self, *changes: Change) -> PlanOutcome:
         return self._run(Plan(changes=(*self._always, *changes)))
 
-    def _run(self, plan: Plan) -> PlanOutcome:
+    def _run(self, plan: Plan, measure: Callable[[Plan], PlanOutcome] | None = None) -> PlanOutcome:
         if plan not in self._outcomes:
-            self._outcomes[plan] = self._measure(plan)
+            self._outcomes[plan] = (measure or self._measure)(plan)
         return self._outcomes[plan]
 
     def _has_fitting(self) -> bool:
@@ -258,6 +283,11 @@ def _cost(outcome: PlanOutcome) -> tuple[int, bool, int, int, int, int, int]:
         len(outcome.plan.changes),
         outcome.peak_bytes,
     )
+
+
+def _is_inside_one(change: ModuleChange, larger: Sequence[ModuleChange]) -> bool:
+    """Return whether a block is inside a repeated one, which holds more, and frees it when it is changed."""
+    return any(len(other.paths) > 1 and _overlaps(change, other) for other in larger)
 
 
 def _overlaps(one: ModuleChange, other: ModuleChange) -> bool:

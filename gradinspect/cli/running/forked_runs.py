@@ -14,6 +14,7 @@ from gradinspect.errors import INTERRUPTED, GradInspectError, InternalError, Scr
 from gradinspect.graph import Record
 from gradinspect.isolation import Imports
 from gradinspect.request import Request
+from gradinspect.runner.branches import Branches, WaitingRun
 from gradinspect.runner.forked import Send, device_is_lost, load_for_children, run_forked
 from gradinspect.source import Program
 from gradinspect.units import escape_control
@@ -73,20 +74,14 @@ class ForkedRuns:
             InternalError: We failed.
         """
         sent, status = run_forked(lambda send: self._in_child(question, request, send), is_silent=is_silent)
-        if not sent:
-            ended = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-            raise ScriptFailedError(f"A run of '{request.label}' {ended} before it could be reported.")
-        if sent.startswith(b"!"):
-            bug = msgspec.json.decode(sent[1:], type=_Bug)
-            raise InternalError(bug.sentence, bug.trace)
-        if sent.startswith(b"-"):
-            refused = msgspec.json.decode(sent[1:], type=_Refused)
-            if refused.exit_code == INTERRUPTED:
-                raise KeyboardInterrupt
-            if refused.exit_code:
-                raise ScriptFailedError(refused.message, refused.exit_code)
-            raise GradInspectError(refused.message, refused.hint)
-        return msgspec.json.decode(sent[1:], type=kind)
+        return result_of(request, kind, sent, status)
+
+    def waiting(self, request: Request, ask: Callable[[Branches], Question[T]], *, is_silent: bool) -> WaitingRun:
+        """Start a run that may wait, and go on in copies. NOTE [What copies of a process share]."""
+        return WaitingRun(
+            lambda send, branches: self._in_child(ask(branches), request, send),
+            is_silent=is_silent,
+        )
 
     def _in_child(self, question: Question[T], request: Request, send: Send) -> None:
         """Run the program, and send its result, also if it leaves without coming back."""
@@ -112,6 +107,30 @@ class ForkedRuns:
             raise ScriptFailedError(run.failure or "", run.exit_code)
         if not run.is_delivered:
             deliver(result)
+
+
+def result_of(request: Request, kind: type[T], sent: bytes, status: int) -> T:
+    """Read what a run has sent.
+
+    Raises:
+        GradInspectError: There was nothing to see.
+        ScriptFailedError: The program failed, or was ended.
+        InternalError: We failed.
+    """
+    if not sent:
+        ended = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+        raise ScriptFailedError(f"A run of '{request.label}' {ended} before it could be reported.")
+    if sent.startswith(b"!"):
+        bug = msgspec.json.decode(sent[1:], type=_Bug)
+        raise InternalError(bug.sentence, bug.trace)
+    if sent.startswith(b"-"):
+        refused = msgspec.json.decode(sent[1:], type=_Refused)
+        if refused.exit_code == INTERRUPTED:
+            raise KeyboardInterrupt
+        if refused.exit_code:
+            raise ScriptFailedError(refused.message, refused.exit_code)
+        raise GradInspectError(refused.message, refused.hint)
+    return msgspec.json.decode(sent[1:], type=kind)
 
 
 def _refused(message: str, hint: str = "", exit_code: int = 0) -> _Refused:

@@ -1,16 +1,36 @@
 """Run a program once for each plan."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
-from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, split_of
+import msgspec
+
+from gradinspect.analyses.planning.changes import (
+    NO_CHANGE,
+    ModuleChange,
+    Offload,
+    Plan,
+    module_changes_of,
+    split_of,
+)
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.analyses.planning.trial import RealSteps
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.forked_runs import ForkedRuns
+from gradinspect.cli.running.forked_runs import ForkedRuns, result_of
 from gradinspect.cli.running.size_search import WholeSize, with_size
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
+from gradinspect.runner.branches import WaitingRun
+
+MOST_WAITING = 2  # processes
+
+
+class _Begun(NamedTuple):
+    """A run that may wait in its last step."""
+
+    run: WaitingRun
+    plain: PlannedSteps  # without any other change
 
 
 class PlannedRuns:
@@ -29,6 +49,7 @@ class PlannedRuns:
         self._with_values = replace(request, fake=False, answers_reads=False, hint=None)
         self._num_steps = num_steps
         self._runs = ForkedRuns(request, ("analyses.planning",))
+        self._begun: dict[Plan, _Begun] = {}
 
     def plain(self) -> PlannedSteps:
         """Run the program as it is, on fake tensors; it may print.
@@ -37,19 +58,72 @@ class PlannedRuns:
             GradInspectError: There was nothing to see.
             ScriptFailedError: The program failed.
         """
-        return self._runs.run(
-            self._sized(self._request, NO_CHANGE), questions.planned_steps(self._num_steps, NO_CHANGE), PlannedSteps
-        )
+        return self._start(NO_CHANGE, is_silent=False).plain
 
-    def measure(self, plan: Plan) -> PlanOutcome:
-        """Run a plan on fake tensors."""
-        question = questions.planned_steps(self._num_steps, plan)
+    def measure(self, plan: Plan, *, whole: bool = False) -> PlanOutcome:
+        """Run a plan on fake tensors.
+
+        Args:
+            plan: What to change.
+            whole: Whether to make all changes from the start.
+        """
+        base = Plan(changes=tuple(change for change in plan.changes if not isinstance(change, ModuleChange)))
         try:
-            return outcome_of(
-                plan, self._runs.run(self._sized(self._request, plan), question, PlannedSteps, is_silent=True)
-            )
+            if base == plan:
+                return outcome_of(plan, self._start(plan, is_silent=True).plain)
+            quick = None if whole else self._in_last_step(base, plan)
+            return quick or outcome_of(plan, self._whole(plan))
         except (GradInspectError, ScriptFailedError) as error:
             return PlanOutcome(plan=plan, failure=str(error))
+
+    def _in_last_step(self, base: Plan, plan: Plan) -> PlanOutcome | None:
+        """Run the last step under a plan, after steps under its base; None if that cannot be done here.
+
+        Where the last step needs most, as it has all of the optimizer's state, it does so under each plan of modules.
+        """
+        if any(isinstance(change, Offload) for change in plan.changes):
+            return None
+        began = self._begun.get(base) or self._start(base, is_silent=True)
+        if not began.run.is_waiting or not _last_needs_most(began.plain):
+            return None
+        modules = msgspec.json.encode(Plan(changes=tuple(module_changes_of(plan))))
+        try:
+            steps = result_of(self._request, PlannedSteps, *began.run.ask(modules, is_silent=True))
+        except (GradInspectError, ScriptFailedError):
+            return None  # the whole run may say the same
+        outcome, flops = outcome_of(plan, steps), began.plain.flops
+        return msgspec.structs.replace(
+            outcome, flops=flops + self._num_steps * (outcome.flops - flops), only_last_step=self._num_steps > 1
+        )
+
+    def _start(self, base: Plan, *, is_silent: bool) -> "_Begun":
+        """Run a plan, and let it wait in its last step for others, where it can."""
+        while len(self._begun) >= MOST_WAITING:
+            self._begun.pop(next(iter(self._begun))).run.close()
+        request = self._sized(self._request, base)
+        waits = not request.counts_as_cuda  # what an allocator has reserved depends on all steps
+        run = self._runs.waiting(
+            request,
+            lambda branches: questions.planned_steps(self._num_steps, base, branches if waits else None),
+            is_silent=is_silent,
+        )
+        try:
+            plain = result_of(request, PlannedSteps, *run.ask(msgspec.json.encode(NO_CHANGE), is_silent=is_silent))
+        except BaseException:
+            run.close()
+            raise
+        self._begun[base] = _Begun(run, plain)
+        return self._begun[base]
+
+    def close(self) -> None:
+        """End what still waits."""
+        for begun in self._begun.values():
+            begun.run.close()
+        self._begun.clear()
+
+    def _whole(self, plan: Plan) -> PlannedSteps:
+        question = questions.planned_steps(self._num_steps, plan)
+        return self._runs.run(self._sized(self._request, plan), question, PlannedSteps, is_silent=True)
 
     def real_memory(self, plan: Plan) -> PlannedSteps:
         """Run a plan with values, and measure what the allocator gives out."""
@@ -67,3 +141,9 @@ class PlannedRuns:
         if self._size is None:
             return request
         return with_size(request, self._size.name, self._size.number if split is None else split.part_size)
+
+
+def _last_needs_most(steps: PlannedSteps) -> bool:
+    """Return whether no step needs more than the last one, as a larger batch would."""
+    peaks = [step.peak_bytes for step in steps.memory.steps]
+    return bool(peaks) and max(peaks) == peaks[-1]

@@ -1,5 +1,7 @@
 """Search for a plan, and try it."""
 
+from functools import partial
+
 from gradinspect.analyses.planning.blocks import blocks_of
 from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, SplitBatch, split_of
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
@@ -36,7 +38,13 @@ def find_plan(
         search = PlanSearch(
             limit, blocks_of(plain.uses), plain.products, runs.measure, rounds=rounds, offloads=plain.can_offload
         )
-        found = search.run(outcome_of(NO_CHANGE, plain), plain.offers, [plain.chunked, _splits(plain, size)])
+        try:
+            run_whole = partial(runs.measure, whole=True)
+            found = search.run(
+                outcome_of(NO_CHANGE, plain), plain.offers, [plain.chunked, _splits(plain, size)], run_whole
+            )
+        finally:
+            runs.close()
         trial, failures = None, list[str]()
         if tries and found.fitting:
             try:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gradinspect.checks.overview import Overview
     from gradinspect.graph import Graph
     from gradinspect.observers.stepping.lockstep import StepListener
+    from gradinspect.runner.branches import Branches
     from gradinspect.runner.observer import Observer
     from gradinspect.runner.run import Run
 
@@ -254,13 +255,13 @@ def step_memory(num_steps: int) -> "Question[StepMemory]":
     )
 
 
-def planned_steps(num_steps: int, plan: "Plan") -> "Question[PlannedSteps]":
+def planned_steps(num_steps: int, plan: "Plan", branches: "Branches | None" = None) -> "Question[PlannedSteps]":
     """Ask what so many whole training steps need under a plan, and what else could be changed."""
 
     def observe(run: "Run") -> "Observer[PlannedSteps]":
         from gradinspect.observers.planning.step_plan_observer import StepPlanObserver
 
-        return StepPlanObserver(run, num_steps, plan)
+        return StepPlanObserver(run, num_steps, plan, branches)
 
     return Question(observe=observe, a_capture_cannot="be planned for", needs_backward=True)
 

@@ -63,6 +63,11 @@ class DeviceLedgers:
         for ledger in self.of_devices.values():
             ledger.may_end(step)
 
+    def forget_steps(self) -> None:
+        """Forget the peaks of steps so far."""
+        for ledger in self.of_devices.values():
+            ledger.forget_steps()
+
     def alive(self) -> Iterator[Allocation]:
         """Yield what is alive now, on all devices."""
         for ledger in self.of_devices.values():

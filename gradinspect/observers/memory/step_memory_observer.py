@@ -106,6 +106,11 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Whether all steps that were asked for are complete."""
         return not self.is_partial
 
+    @property
+    def is_before_last(self) -> bool:
+        """Whether the last step that was asked for is the next one."""
+        return self.phases.step == self._asked - 1 and self.phases.is_between
+
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Follow storages, and be told of each optimizer's step."""

@@ -144,6 +144,11 @@ class Ledger:
         if self.is_open and step == self._step:
             self.end_bytes[step] = self.num_bytes
 
+    def forget_steps(self) -> None:
+        """Forget the peaks of steps so far, but not that of what came before them."""
+        self.step_peaks = {step: peak for step, peak in self.step_peaks.items() if not step}
+        self.peak = self.step_peaks.get(0)
+
     def alive_at_peak(self) -> Iterator[Allocation]:
         """Yield what was alive at the peak. NOTE [What was alive at the peak]."""
         yield from (allocation for allocation in self._alive if allocation.birth <= self._peak_birth)

@@ -41,13 +41,18 @@ class OutermostModules:
 
     def entered(self, module: nn.Module) -> int | None:
         """Note a call that begins; return the number of an outermost module that is called for the first time."""
-        windows = self._recorder.module_windows
-        if not windows or windows[-1].parent != NOWHERE or self.number_of(module) is not None:
+        if not self.is_entering or self.number_of(module) is not None:
             return None
         number = self._numbers[id(module)] = len(self._modules)
         self._modules.append(ref(module))
         self._calls.append(tuple(_calls_of(module, sys._getframe(1))))
         return number
+
+    @property
+    def is_entering(self) -> bool:
+        """Whether a call of an outermost module begins."""
+        windows = self._recorder.module_windows
+        return bool(windows) and windows[-1].parent == NOWHERE
 
     def number_of(self, module: nn.Module) -> int | None:
         """Return the number of a module; None if it has never been an outermost one."""

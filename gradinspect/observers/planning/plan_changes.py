@@ -4,6 +4,7 @@ A module is changed when the outermost module around it is called for the first 
 """
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +17,7 @@ from torch.optim import Optimizer
 from gradinspect.analyses.planning.changes import (
     ChunkLoss,
     DeleteVariable,
+    ModuleChange,
     Plan,
     ReleaseGradients,
     module_changes_of,
@@ -38,8 +40,15 @@ _FILE = "<plan>"
 class AppliedPlan:
     """Carries out a plan while it is active. Use it as a context manager, around the program."""
 
-    def __init__(self, plan: Plan, run: Run) -> None:
-        """Set up."""
+    def __init__(self, plan: Plan, run: Run, before_call: Callable[[], None] = lambda: None) -> None:
+        """Set up.
+
+        Args:
+            plan: What to change.
+            run: The program.
+            before_call: Is called before each call of an outermost module.
+        """
+        self._before_call = before_call
         self.problem: Exception | None = None
         self.roots = OutermostModules(run.recorder)
         self._base_folder = run.base_folder
@@ -84,24 +93,35 @@ class AppliedPlan:
     def _module_called(self, module: nn.Module, _args: object) -> None:
         if torch.compiler.is_compiling():
             return
-        number = self.roots.entered(module)
-        if number is None:
-            return
         try:
-            self._change(module, number)
+            if self.roots.is_entering:
+                self._before_call()
+            number = self.roots.entered(module)
+            if number is not None:
+                _change(module, number, module_changes_of(self._plan), self._host)
+                self._attach_loss(module, number)
         except Exception as error:  # an error of ours must not reach the program
             self._failed(error)
 
-    def _change(self, root: nn.Module, number: int) -> None:
-        """Change an outermost module that is about to run for the first time."""
-        changes = [change for change in module_changes_of(self._plan) if change.root == number]
-        if changes:
-            exec(compile(applied_code(changes, self._host), _FILE, "exec"), {ROOT: root})  # noqa: S102  # what is printed
+    def add(self, plan: Plan) -> None:
+        """Change modules of a program that has called them before, and those that are still to be called."""
+        self._plan = Plan(changes=(*self._plan.changes, *plan.changes))
+        for number, root in self.roots.alive():
+            _change(root, number, module_changes_of(plan), self._host)
+
+    def _attach_loss(self, root: nn.Module, number: int) -> None:
         if self._loss is not None and self._chunked is not None and self._chunked.root == number:
             self._loss.attach(root.get_submodule(self._chunked.path))
 
     def _failed(self, error: Exception) -> None:
         self.problem = self.problem or error
+
+
+def _change(root: nn.Module, number: int, changes: Sequence[ModuleChange], host: str) -> None:
+    """Change modules of an outermost one that is about to run."""
+    changes = [change for change in changes if change.root == number]
+    if changes:
+        exec(compile(applied_code(changes, host), _FILE, "exec"), {ROOT: root})  # noqa: S102  # what is printed
 
 
 @uncompiled

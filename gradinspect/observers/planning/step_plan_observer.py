@@ -1,11 +1,13 @@
 """Run whole training steps under a plan: their memory, their work, and what could be changed."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import msgspec
 import torch
 
-from gradinspect.analyses.planning.changes import Offload, Plan
+from gradinspect.analyses.planning.changes import NO_CHANGE, Offload, Plan
 from gradinspect.analyses.planning.planned_steps import PlannedSteps
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.planning.flop_tally import FlopTally
@@ -17,9 +19,11 @@ from gradinspect.observers.planning.projected_loss import ProjectedLoss
 from gradinspect.observers.planning.step_order import StepOrder
 from gradinspect.observers.planning.zeroed_gradients import ZeroedGradients
 from gradinspect.recording.frames import line_record, own_frame
+from gradinspect.runner.branches import Branches
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.patching.forks import pause_in_children, stop_pausing
 
 
 class StepPlanObserver(Observer[PlannedSteps]):
@@ -27,11 +31,20 @@ class StepPlanObserver(Observer[PlannedSteps]):
 
     takes_any_call = True
 
-    def __init__(self, run: Run, num_steps: int, plan: Plan) -> None:
-        """Start before the program does."""
+    def __init__(self, run: Run, num_steps: int, plan: Plan, branches: Branches | None = None) -> None:
+        """Start before the program does.
+
+        Args:
+            run: The program.
+            num_steps: To watch.
+            plan: What is changed from the start.
+            branches: Asks for plans that change modules besides, in the last step.
+        """
         self._run = run
+        self._branches = branches
+        self._is_branch = False  # then only its peak, its work and what it moves are asked for
         self._steps = StepMemoryObserver(run, num_steps)
-        self._applied = AppliedPlan(plan, run)
+        self._applied = AppliedPlan(plan, run, self._before_call)
         self._tally = FlopTally(lambda: self._steps.is_counting)
         self._offloads = any(isinstance(change, Offload) for change in plan.changes)
         self._moved = MovedBytes(lambda: self._steps.is_counting)
@@ -68,6 +81,22 @@ class StepPlanObserver(Observer[PlannedSteps]):
             stack.enter_context(self._order)
             yield
 
+    def _before_call(self) -> None:
+        """Wait before the last step, in which other plans differ; a copy of this process goes on with each."""
+        branches = self._branches
+        if branches is None or not self._steps.is_before_last or not branches.can_wait():
+            return
+        self._branches = None
+        stop_pausing(self._run.recorder)  # a copy goes on recording, unlike a child of the program
+        request = branches.wait()
+        pause_in_children(self._run.recorder)
+        self._run.interceptor.pid = os.getpid()
+        plan = NO_CHANGE if request is None else msgspec.json.decode(request, type=Plan)
+        if plan.changes:
+            self._steps.ledgers.forget_steps()
+            self._applied.add(plan)
+            self._is_branch = True
+
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a backward call as `fit` does, and at what the modules hold for it."""
         self.problem = self.problem or self._applied.problem or self._steps.problem
@@ -79,7 +108,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         outputs = [output for output in call.outputs if isinstance(output, torch.Tensor)]
         self._can_offload = self._can_offload or any(output.device.type != "cpu" for output in outputs)
         end = self._steps.on_call(call)
-        if end is not None and self._run.request.fake:
+        if end is not None and self._run.request.fake and not self._is_branch:
             self._uses.note(self._steps.ledgers)
             self._held.note(call.frame, self._steps.allocations_of)
         return end

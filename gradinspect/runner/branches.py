@@ -1,0 +1,155 @@
+"""Let a run wait at a place of its program, and go on from there in copies of its process, one for each request.
+
+NOTE [What copies of a process share]
+A copy begins with the same memory, but files, pipes, children and threads are not copied: what one copy reads from an
+open file, or from the workers of a data loader, the next one misses. So a run waits only where the program has none.
+Python's `random` draws a new seed in each copy, so its state is put back; kernels run on one thread there, because the
+threads of torch's pool stay behind.
+"""
+
+import gc
+import os
+import random
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+
+from gradinspect.runner.forked import Send, be_child, hide_output, read_all, write_all
+
+_HEAD = Struct("!qq?")  # bytes, how the process ended, whether it was a copy
+
+
+class Branches:
+    """The side of the run."""
+
+    def __init__(self, asked: int, answers: int) -> None:
+        """Set up, with two ends of pipes."""
+        self._asked = asked
+        self._answers = answers
+        self._copy: int | None = None  # where a copy of the run sends its result
+        self._open = _open_files()
+
+    def send(self, data: bytes) -> None:
+        """Send the result of a copy, or of a run that has not waited."""
+        if self._copy is not None:
+            write_all(self._copy, data)
+        else:
+            write_all(self._answers, _HEAD.pack(len(data), 0, False) + data)
+
+    def can_wait(self) -> bool:
+        """Return whether copies disturb nobody. NOTE [What copies of a process share]."""
+        return threading.active_count() == 1 and not _has_children() and _open_files() <= self._open
+
+    def wait(self) -> bytes | None:
+        """Wait for requests: each returns in a copy of this process; None in this one, when none will come."""
+        state = random.getstate()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()  # or each copy would write it again
+        gc.freeze()  # else each collection in a copy looks at all of this, and so copies its memory
+        while request := self._next():
+            is_silent, rest = request[0], request[1:]
+            source, target = os.pipe()
+            pid = os.fork()
+            if not pid:
+                os.close(source)
+                self._copy = target
+                random.setstate(state)
+                _be_copy(is_silent=bool(is_silent))
+                return rest
+            os.close(target)
+            sent = read_all(source)
+            os.close(source)
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            write_all(self._answers, _HEAD.pack(len(sent), status, True) + sent)
+        hide_output()
+        return None
+
+    def _next(self) -> bytes:
+        """Read a request, after whether to hide what is printed; nothing if none will come."""
+        head = read_all(self._asked, _HEAD.size)
+        return read_all(self._asked, _HEAD.unpack(head)[0]) if head else b""
+
+
+class WaitingRun:
+    """The side of who asks."""
+
+    def __init__(self, run: Callable[[Send, Branches], None], *, is_silent: bool) -> None:
+        """Start a run."""
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        asked, self._asks = os.pipe()
+        self._answers, answers = os.pipe()
+        self._pid = os.fork()
+        if not self._pid:
+            os.close(self._asks)
+            os.close(self._answers)
+            branches = Branches(asked, answers)
+            be_child(lambda _send: run(branches.send, branches), answers, is_silent=is_silent)
+        os.close(asked)
+        os.close(answers)
+        self.is_waiting = True
+
+    def ask(self, request: bytes, *, is_silent: bool) -> tuple[bytes, int]:
+        """Have a copy go on, and return what it sends, and how it ended; or the run itself, if it did not wait."""
+        with suppress(BrokenPipeError):
+            write_all(self._asks, _HEAD.pack(1 + len(request), 0, False) + bytes([is_silent]) + request)
+        head = read_all(self._answers, _HEAD.size)
+        if not head:
+            return b"", self.close()
+        size, status, is_copy = _HEAD.unpack(head)
+        sent = read_all(self._answers, size)
+        if not is_copy:
+            self.close()
+        return sent, status
+
+    def close(self) -> int:
+        """Let the run end, and return how it ended."""
+        if not self.is_waiting:
+            return 0
+        self.is_waiting = False
+        with suppress(BrokenPipeError):
+            write_all(self._asks, _HEAD.pack(0, 0, False))  # a run that was begun later holds this pipe too
+        os.close(self._asks)
+        read_all(self._answers)
+        os.close(self._answers)
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+
+def _be_copy(*, is_silent: bool) -> None:
+    # ruff: noqa: PLC0415  # the parent imports torch when it knows what the program would import
+    import torch
+
+    torch.set_num_threads(1)
+    if is_silent:
+        hide_output()
+
+
+def _open_files() -> set[tuple[int, int]]:
+    """Identify what is open, without devices such as /dev/null; a duplicate is the same file."""
+    folder = Path("/dev/fd")
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return {found for name in names if (found := _file_of(int(name))) is not None}
+
+
+def _file_of(number: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(number)
+    except OSError:
+        return None  # that of the list itself, which is closed by now
+    return None if stat.S_ISCHR(status.st_mode) else (status.st_dev, status.st_ino)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    except (AttributeError, OSError):
+        return True  # this platform does not tell
+    return True
