@@ -17,6 +17,7 @@ from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.recording.values.storages import storage_key
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.tensors import is_transforming
 from gradinspect.torch_api.weak import HiddenRef
 from gradinspect.units import format_bytes
 
@@ -103,7 +104,7 @@ def is_from_numpy(tensor: torch.Tensor) -> bool:
     """Return whether the memory of data belongs to something else than torch."""
     if tensor.requires_grad or isinstance(tensor, nn.Parameter) or tensor.layout is not torch.strided:
         return False
-    return not computes_by_itself(tensor) and not ops.untyped_storage(tensor).resizable()
+    return not is_transforming() and not computes_by_itself(tensor) and not ops.untyped_storage(tensor).resizable()
 
 
 def _dimensions(tensor: torch.Tensor) -> list[int]:

@@ -25,6 +25,7 @@ from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import calls_of, contains, enclosing, own_sources
 from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.tensors import is_transforming
 
 MAX_KEPT = 100  # state dicts
 
@@ -129,7 +130,8 @@ def _last_name(node: ast.expr) -> str | None:
 
 
 def _memory(tensor: torch.Tensor) -> tuple[int, torch.Size] | None:
-    if type(tensor) not in (torch.Tensor, nn.Parameter) or tensor.layout is not torch.strided:
+    is_plain = type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided
+    if not is_plain or is_transforming():  # whose tensors have no address
         return None
     address = ops.data_ptr(tensor)
     return (address, tensor.shape) if address else None
