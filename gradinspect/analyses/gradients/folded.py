@@ -6,8 +6,7 @@ from statistics import median
 from typing import Final
 
 from gradinspect.analyses.gradients.observed import ParameterRow
-from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import name_by_indices
+from gradinspect.analyses.structure.name_folding import alike, name_by_indices
 from gradinspect.graph import Graph, Record
 
 MIN_ALIKE: Final = 3  # two can be read one by one
@@ -51,15 +50,16 @@ def folded_parameters(graph: Graph, rows: Sequence[ParameterRow]) -> Iterator[Fo
         graph: It has the shapes.
         rows: Of its parameters.
     """
-    groups: dict[object, list[ParameterRow]] = {}
-    for row in rows:
+
+    def look(row: ParameterRow) -> tuple[object, ...]:
         leaf = graph.nodes[row.node].leaf
         info = None if leaf is None else leaf.info
         shape = None if info is None else (info.shape, info.dtype)
         is_finite = row.stats is None or not row.stats.num_nonfinite
-        groups.setdefault((INDEX.sub("*", row.name), shape, row.is_missing, row.unmeasured, is_finite), []).append(row)
-    for alike in groups.values():
-        if len({row.name for row in alike}) < max(len(alike), MIN_ALIKE):
-            yield from (FoldedRow(name=row.name, rows=(row,)) for row in alike)
+        return shape, row.is_missing, row.unmeasured, is_finite
+
+    for group in alike(rows, lambda row: (row.name,), look):
+        if len({row.name for row in group}) < max(len(group), MIN_ALIKE):
+            yield from (FoldedRow(name=row.name, rows=(row,)) for row in group)
         else:
-            yield FoldedRow(name=name_by_indices(row.name for row in alike), rows=tuple(alike))
+            yield FoldedRow(name=name_by_indices(row.name for row in group), rows=tuple(group))

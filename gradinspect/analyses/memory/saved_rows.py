@@ -1,14 +1,14 @@
 """The saved-attribute table: what every node keeps for backward, one row per saved value."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, get_args
 
 from msgspec.structs import replace
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
 from gradinspect.analyses.selection.rows import Fields
-from gradinspect.analyses.structure.call_names import INDEX, short_name
-from gradinspect.analyses.structure.name_folding import name_by_indices
+from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.name_folding import alike, name_of_all
 from gradinspect.analyses.structure.name_patterns import matching_names, no_such_name
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
@@ -82,16 +82,15 @@ def folded_tensors(rows: Sequence[SavedRow]) -> list[AlikeRows]:
 
     Rows are alike if they say the same, in modules whose names differ in an index only.
     """
-    groups: dict[object, list[SavedRow]] = {}
-    for row in rows:
-        if row.kind == "tensor":
-            module = None if row.module is None else INDEX.sub("*", row.module)
-            name = None if row.origin_name is None else INDEX.sub("*", row.origin_name)
-            is_shared = row.shared_with is not None
-            alike = (row.node_name, row.attribute, row.value, row.status, row.origin, row.source, is_shared)
-            groups.setdefault((module, name, *alike), []).append(row)
-    folded = [AlikeRows(_together(alike), len(alike)) for alike in groups.values()]
-    return sorted(folded, key=lambda alike: (-alike.row.own_bytes, -(alike.row.num_bytes or 0), alike.row.node))
+
+    def look(row: SavedRow) -> tuple[object, ...]:
+        is_shared = row.shared_with is not None
+        return row.node_name, row.attribute, row.value, row.status, row.origin, row.source, is_shared
+
+    tensors = (row for row in rows if row.kind == "tensor")
+    groups = alike(tensors, lambda row: (row.module, row.origin_name), look)
+    folded = [AlikeRows(_together(group), len(group)) for group in groups]
+    return sorted(folded, key=lambda one: (-one.row.own_bytes, -(one.row.num_bytes or 0), one.row.node))
 
 
 def _together(rows: Sequence[SavedRow]) -> SavedRow:
@@ -102,15 +101,10 @@ def _together(rows: Sequence[SavedRow]) -> SavedRow:
         num_bytes=sum(row.num_bytes or 0 for row in rows),
         own_bytes=sum(row.own_bytes for row in rows),
         weight_bytes=sum(row.weight_bytes for row in rows),
-        module=_named(row.module for row in rows),
-        module_name=_named(row.module_name for row in rows),
-        origin_name=_named(row.origin_name for row in rows),
+        module=name_of_all(row.module for row in rows),
+        module_name=name_of_all(row.module_name for row in rows),
+        origin_name=name_of_all(row.origin_name for row in rows),
     )
-
-
-def _named(names: Iterable[str | None]) -> str | None:
-    given = [name for name in names if name is not None]
-    return name_by_indices(given) if given else None
 
 
 class _Bytes(NamedTuple):

@@ -4,13 +4,14 @@ What comes in: a frozen record of what was alive at the peak, row by row. What g
 module, by line, and what would have to go to stay below a limit.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
 from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
 from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
+from gradinspect.analyses.structure.name_folding import alike, name_by_indices
 from gradinspect.graph import Record
 from gradinspect.methods import Shown
 
@@ -270,6 +271,33 @@ def groups_by(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> tuple
     """
     groups = _grouped(chosen_alive(memory, choice), _key(memory, by))
     return sorted_rows(groups, GROUP_FIELDS, choice.sort)
+
+
+def folded_groups(groups: Sequence[PeakGroup]) -> list[tuple[PeakGroup, int]]:
+    """Return groups, those of equal blocks as one with how many it stands for: `net.0-5` that hold as much each.
+
+    Args:
+        groups: The largest first, and so are those that are returned.
+    """
+    folded = [
+        (
+            replace(
+                group[0],
+                label=name_by_indices(one.label for one in group),
+                num_bytes=sum(one.num_bytes for one in group),
+                num_storages=sum(one.num_storages for one in group),
+            ),
+            len(group),
+        )
+        for group in _alike_groups(groups)
+    ]
+    return sorted(folded, key=lambda pair: -pair[0].num_bytes)
+
+
+def _alike_groups(groups: Sequence[PeakGroup]) -> Iterator[list[PeakGroup]]:
+    """Yield groups that are worth one row together; two can be read one by one."""
+    for group in alike(groups, lambda one: (one.label,), lambda one: (one.detail, one.num_bytes, one.num_storages)):
+        yield from [group] if len(group) > 2 else [[one] for one in group]
 
 
 def _key(memory: StepMemory, by: By) -> Callable[[AliveRow], tuple[str, str]]:

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.node_conditions import fields_of_condition, nodes_where
-from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import name_by_indices
+from gradinspect.analyses.structure.name_folding import alike, name_of_all
 from gradinspect.analyses.structure.node_names import names_around
 from gradinspect.graph import Graph, Node, Record, SavedStatus, module_name, source_of
 from gradinspect.units import format_tensor, name_matches, parse_bytes
@@ -45,23 +44,20 @@ def folded_nodes(rows: Sequence[FoundNode]) -> list[AlikeNodes]:
         rows: By their bytes, or in any other order; so is what is returned.
     """
     is_by_bytes = all(first.held_bytes >= second.held_bytes for first, second in pairwise(rows))
-    groups: dict[object, list[FoundNode]] = {}
-    for row in rows:
-        module, leaf = (None if name is None else INDEX.sub("*", name) for name in (row.module, row.leaf))
-        groups.setdefault((row.name, module, leaf, row.line, row.outputs, row.statuses), []).append(row)
-    folded = [AlikeNodes(_together(alike), len(alike)) for alike in groups.values()]
-    return sorted(folded, key=lambda alike: -alike.node.held_bytes) if is_by_bytes else folded
+    groups = alike(
+        rows, lambda row: (row.module, row.leaf), lambda row: (row.name, row.line, row.outputs, row.statuses)
+    )
+    folded = [AlikeNodes(_together(group), len(group)) for group in groups]
+    return sorted(folded, key=lambda one: -one.node.held_bytes) if is_by_bytes else folded
 
 
 def _together(rows: Sequence[FoundNode]) -> FoundNode:
-    modules = [row.module for row in rows if row.module is not None]
-    leaves = [row.leaf for row in rows if row.leaf is not None]
     if len(rows) == 1:
         return rows[0]
     return replace(
         rows[0],
-        module=name_by_indices(modules) if modules else None,
-        leaf=name_by_indices(leaves) if leaves else None,
+        module=name_of_all(row.module for row in rows),
+        leaf=name_of_all(row.leaf for row in rows),
         held_bytes=sum(row.held_bytes for row in rows),
     )
 

@@ -3,22 +3,37 @@
 What comes in: dotted names. What goes out: a name for each group, with those it stands for.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from gradinspect.analyses.structure.call_names import INDEX
 
 MAX_INDICES: Final = 4  # named one by one
 ANOTHER: Final = "1000000000000"  # an index that no module has
+T = TypeVar("T")
+
+
+def alike(
+    rows: Iterable[T], names: Callable[[T], tuple[str | None, ...]], look: Callable[[T], Hashable]
+) -> Iterator[list[T]]:
+    """Yield rows in groups of those of equal blocks, each in the place of its first.
+
+    Args:
+        rows: Of any table.
+        names: The names in a row that may differ in their indices.
+        look: What else a row says, which must be equal.
+    """
+    groups: dict[Hashable, list[T]] = {}
+    for row in rows:
+        patterns = tuple(name and INDEX.sub("*", name) for name in names(row))
+        groups.setdefault((patterns, look(row)), []).append(row)
+    yield from groups.values()
 
 
 def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield names that differ in their indices as one, `h.0-11.attn.weight`, with those it stands for."""
-    groups: dict[str, dict[str, None]] = {}
-    for name in names:
-        groups.setdefault(INDEX.sub("*", name), {})[name] = None
-    for group in groups.values():
-        yield name_by_indices(group), list(group)
+    for group in alike(dict.fromkeys(names), lambda name: (name,), lambda _: None):
+        yield name_by_indices(group), group
 
 
 def name_together(names: set[str], among: set[str]) -> str:
@@ -38,6 +53,12 @@ def name_together(names: set[str], among: set[str]) -> str:
         for place, column in enumerate(columns)
     ]
     return _with_indices(first, texts)
+
+
+def name_of_all(names: Iterable[str | None]) -> str | None:
+    """Name things that differ in their indices, or have no name: None then."""
+    given = {name for name in names if name is not None}
+    return name_by_indices(given) if given else None
 
 
 def name_by_indices(names: Iterable[str]) -> str:

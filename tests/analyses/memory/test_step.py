@@ -3,8 +3,10 @@
 from gradinspect.analyses.memory.step import (
     AliveRow,
     Origin,
+    PeakGroup,
     StepMemory,
     bytes_by_kind,
+    folded_groups,
     groups_by,
     moment_name,
     to_make_room,
@@ -68,6 +70,18 @@ def test_many_modules_are_shown_less_deep() -> None:
     ]  # fmt: skip
 
     assert [group.label for group in groups_by(memory(*rows), "module")] == ["h"]
+
+
+def test_equal_blocks_are_one_row() -> None:
+    """Those that hold as much each; one that holds more stays apart, and so do two."""
+    sizes = [7, 7, 9, 7, 7]
+    groups = [PeakGroup(f"net.h.{n}", size, 1) for n, size in enumerate(sizes)]
+    others = [PeakGroup("net.tail.0", 3, 1), PeakGroup("net.tail.1", 3, 1), PeakGroup("(no module)", 1, 1)]
+
+    assert folded_groups([*groups, *others]) == [
+        (PeakGroup("net.h.0,1,3,4", 28, 4), 4), (PeakGroup("net.h.2", 9, 1), 1),
+        *((other, 1) for other in others),
+    ]  # fmt: skip
 
 
 def test_what_would_have_to_go_is_as_large_as_what_is_too_much() -> None:

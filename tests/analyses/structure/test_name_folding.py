@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.analyses.structure.name_folding import fold_names, name_together
+from gradinspect.analyses.structure.name_folding import alike, fold_names, name_of_all, name_together
 
 MODULES = {f"h.{block}.{name}" for block in range(12) for name in ("attn", "mlp.0", "mlp.1", "mlp.2")}
 
@@ -34,3 +34,13 @@ def test_names_without_their_surroundings() -> None:
     ]  # fmt: skip
     assert list(fold_names(["s.0.0.a", "s.0.1.a"])) == [("s.0.0-1.a", ["s.0.0.a", "s.0.1.a"])]
     assert list(fold_names(["h.0.a.1", "h.1.a.2"])) == [("h.0-1.a.1-2", ["h.0.a.1", "h.1.a.2"])]
+
+
+def test_rows_of_equal_blocks_go_together() -> None:
+    """Rows that say the same, in modules whose names differ in an index; each group in the place of its first."""
+    rows = [("h.0.attn", 4), ("head", 4), ("h.1.attn", 4), ("h.2.attn", 5), (None, 4)]
+
+    groups = list(alike(rows, lambda row: (row[0],), lambda row: row[1]))
+
+    assert groups == [[rows[0], rows[2]], [rows[1]], [rows[3]], [rows[4]]]
+    assert [name_of_all(name for name, _ in group) for group in groups] == ["h.0-1.attn", "head", "h.2.attn", None]

@@ -109,12 +109,13 @@ class BoxWriter:
         return _painted(label, look, shape="folder", fillcolor=fill, color=line, tooltip=tooltip)
 
     def _copies(self, ids: range, scope: Scope) -> str:
-        label = [f"<B>{len(scope.copies):,} more copies</B>"]
+        more = format_count(len(scope.copies), "more copy", "more copies")
+        label = [f"<B>{more}</B>"]
         label.append(self._quiet(self.labels.between(scope.copies)))
         label.append(self._quiet(self.labels.size(ids)))
         label.append(self._strip(copy_ranges(scope)[1:]))
         fill = self.palette.copies if self.scene.coloring is None else self.palette.plain
-        line, words = self.palette.copies_line, quoted(f"{len(scope.copies):,} more copies")
+        line, words = self.palette.copies_line, quoted(more)
         return boxed(label, style="filled,dashed", fillcolor=fill, color=line, penwidth=1.3, tooltip=words)
 
     def _bar(self, ids: range) -> str:

@@ -16,6 +16,7 @@ from gradinspect.analyses.memory.step import (
     StepMemory,
     by_device,
     device_name,
+    folded_groups,
     groups_by,
     is_accelerator,
     moment_name,
@@ -26,7 +27,7 @@ from gradinspect.analyses.memory.step import (
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.terminal.page import Page
-from gradinspect.renderers.terminal.text import cut_end
+from gradinspect.renderers.terminal.text import cut_end, shorten_apart
 from gradinspect.units import format_bytes, format_count
 
 MAX_ROWS = 12
@@ -74,14 +75,15 @@ class StepMemoryPage(Page):
     def _device(self, one: StepMemory, by: By, choice: RowChoice, where: str) -> Iterator[Text]:
         """Yield what was alive on one device."""
         peak = one.peak_bytes
-        yield from self._table(f"at the peak{where}, by kind", groups_by(one, "kind", choice), peak, choice.top)
+        yield from self._table(f"at the peak{where}, by kind", groups_by(one, "kind", choice), peak, choice)
         if by != "kind":
-            yield from self._table(f"{_TITLES[by]}{where}", groups_by(one, by, choice), peak, choice.top)
+            folds = by in {"module", "storage"} and choice.top is None and choice.sort is None
+            yield from self._table(f"{_TITLES[by]}{where}", groups_by(one, by, choice), peak, choice, folds=folds)
         yield from self._steps(one, where)
 
     def _devices(self, memory: StepMemory) -> Iterator[Text]:
         """Yield the peak of each device; they need not be at the same moment."""
-        room = min(max(self.width - 22, 10), MAX_LABEL)
+        room = self._label_room
         yield Text()
         yield self._line("peak of each device", "bold")
         for one in by_device(memory):
@@ -96,23 +98,37 @@ class StepMemoryPage(Page):
         for group in groups[:MAX_ROWS]:
             yield self._row(f"{group.label}: {group.detail}", group.num_bytes, memory.peak_bytes)
         if len(groups) > MAX_ROWS:
-            yield self._rest(groups[MAX_ROWS:], memory.peak_bytes)
+            yield self._rest(groups[MAX_ROWS:], memory.peak_bytes, len(groups) - MAX_ROWS)
 
-    def _table(self, title: str, groups: Sequence[PeakGroup], total: int, top: int | None) -> Iterator[Text]:
-        num_rows = top or MAX_ROWS
+    def _table(
+        self, title: str, groups: Sequence[PeakGroup], total: int, choice: RowChoice, *, folds: bool = False
+    ) -> Iterator[Text]:
+        """Yield a title and a row a group, or, if it `folds`, a row for those of equal blocks."""
+        num_rows = choice.top or MAX_ROWS
         yield Text()
         yield self._line(title, "bold")
-        for group in groups[:num_rows]:
-            label = f"{group.label}  {group.detail}".rstrip()
+        rows = folded_groups(groups) if folds else [(group, 1) for group in groups]
+        labels = [self.visible(self._label(group, times)) for group, times in rows[:num_rows]]
+        shown = shorten_apart(labels, self._label_room, self.ellipsis)
+        for (group, _), label in zip(rows, shown, strict=False):
             yield self._row(label, group.num_bytes, total)
-        if len(groups) > num_rows:
-            yield self._rest(groups[num_rows:], total)
+        num_left = sum(times for _, times in rows[num_rows:])
+        if num_left:
+            yield self._rest([group for group, _ in rows[num_rows:]], total, num_left)
 
-    def _rest(self, groups: Sequence[PeakGroup], total: int) -> Text:
-        return self._row(format_count(len(groups), "other"), sum(group.num_bytes for group in groups), total)
+    def _label(self, group: PeakGroup, times: int) -> str:
+        copies = f" {'×' if self.unicode else 'x'}{times:,}" if times > 1 else ""
+        return f"{group.label}{copies}  {group.detail}".rstrip()
+
+    def _rest(self, groups: Sequence[PeakGroup], total: int, count: int) -> Text:
+        return self._row(format_count(count, "other"), sum(group.num_bytes for group in groups), total)
+
+    @property
+    def _label_room(self) -> int:
+        return min(max(self.width - 22, 10), MAX_LABEL)
 
     def _row(self, label: str, num_bytes: int, total: int) -> Text:
-        room = min(max(self.width - 22, 10), MAX_LABEL)
+        room = self._label_room
         name = self.fit(label, room)
         return Text(f"  {name:<{room}}{format_bytes(num_bytes):>12}{num_bytes / max(total, 1):>7.1%}")
 
@@ -138,7 +154,7 @@ class StepMemoryPage(Page):
             f"{format_count(len(sent), 'collective')} of step {number}, in order: {format_bytes(total)}", "bold"
         )
         runs = list(in_runs(sent))
-        room = min(max(self.width - 22, 10), MAX_LABEL)
+        room = self._label_room
         for run in runs[: top or MAX_ROWS]:
             one = run.first
             times = f" x{run.times}" if run.times > 1 else ""
