@@ -70,7 +70,7 @@ class PlannedRuns:
         base = Plan(changes=tuple(change for change in plan.changes if not isinstance(change, ModuleChange)))
         try:
             if base == plan:
-                return outcome_of(plan, self._start(plan, is_silent=True).plain)
+                return outcome_of(plan, (self._begun.get(plan) or self._start(plan, is_silent=True)).plain)
             quick = None if whole else self._in_last_step(base, plan)
             return quick or outcome_of(plan, self._whole(plan))
         except (GradInspectError, ScriptFailedError) as error:
