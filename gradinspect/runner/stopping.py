@@ -49,6 +49,7 @@ _THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # th
 _TEST_RUNNERS = ("_pytest", "pluggy")
 PATIENCE_S = 120.0  # for the program's own cleanup
 PATIENCE_WITH_THREADS_S = 20.0  # the main thread may wait forever for one that was stopped
+_PAUSE_S = 0.05
 PATIENCE_AT_EXIT_S = 5.0  # for threads that the rest of the program would have ended
 
 
@@ -160,7 +161,8 @@ class Stopper:
             has_ended = self._until_end.acquire()
         if has_ended:
             self._until_end.release()  # for others who wait
-            self._main.join()  # ends when the interpreter begins to wait for other threads
+            while self._main.is_alive():  # until the interpreter begins to wait for other threads
+                time.sleep(_PAUSE_S)  # not `join`, which needs what a program may have deleted, such as sys.excepthook
             time.sleep(PATIENCE_AT_EXIT_S)
         atexit._run_exitfuncs()
         with suppress(Exception):

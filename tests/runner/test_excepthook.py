@@ -28,3 +28,20 @@ def test_an_excepthook_that_fails(
     shown = capsys.readouterr().err
 
     assert [text for text in printed if text not in shown] == []
+
+
+def test_no_excepthook_is_said_as_python_says_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a program has deleted it, or put there what cannot be called."""
+    monkeypatch.setattr(sys, "excepthook", None)
+    print_error(ValueError("boom"))
+    of_none = capsys.readouterr().err
+    monkeypatch.delattr(sys, "excepthook")
+    print_error(ValueError("boom"))
+
+    assert of_none == (
+        "Error in sys.excepthook:\nTypeError: 'NoneType' object is not callable\n\n"
+        "Original exception was:\nValueError: boom\n"
+    )
+    assert capsys.readouterr().err == "sys.excepthook is missing\nValueError: boom\n"

@@ -84,9 +84,11 @@ def test_programs_that_are_stopped(change: str, tmp_path: Path) -> None:
     script.write_text(f"{TRAINING}{change}\ntrain()\n")
 
     done = gradinspect("diff", script, script)
+    stopped = gradinspect("grads", script, "--steps", "2")
 
     assert "No difference." in done.stdout
     assert done.returncode == 0
+    assert "Traceback" not in stopped.stderr
 
 
 @pytest.mark.parametrize("verb", ["trace", "check"])

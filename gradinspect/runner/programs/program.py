@@ -156,8 +156,11 @@ def print_error(error: BaseException) -> None:
     """Print a program's error as Python would, with the excepthook that the program may have set."""
     with suppress(Exception):
         sys.stdout.flush()
-    found = getattr(sys, "excepthook", None)  # a program may have deleted it
-    hook = found if callable(found) else _EXCEPTHOOK
+    hook: Any = getattr(sys, "excepthook", None)  # whatever the program has put there
+    if not hasattr(sys, "excepthook"):
+        hook = _EXCEPTHOOK
+        with suppress(OSError, ValueError, AttributeError):  # no stderr, or a closed one
+            sys.stderr.write("sys.excepthook is missing\n")
     if hook is _EXCEPTHOOK and has_cells():
         traceback.print_exception(error)  # the hook reads files itself, and a cell is none
         return
@@ -173,6 +176,7 @@ def _print_both(failed: BaseException, error: BaseException) -> None:
     """Print the error of an excepthook, and the one that it was called with, as Python does."""
     with suppress(OSError, ValueError, AttributeError):  # no stderr, or a closed one
         sys.stderr.write("Error in sys.excepthook:\n")
-        _EXCEPTHOOK(type(failed), failed, failed.__traceback__ and failed.__traceback__.tb_next)
+        failed = failed.with_traceback(failed.__traceback__ and failed.__traceback__.tb_next)
+        _EXCEPTHOOK(type(failed), failed, failed.__traceback__)
         sys.stderr.write("\nOriginal exception was:\n")
         _EXCEPTHOOK(type(error), error, error.__traceback__)
