@@ -161,6 +161,15 @@ gradients flow down · ◆ leaf (AccumulateGrad) · → #n shown elsewhere
 """)
 
 
+def test_many_roots_of_a_fold_are_counted() -> None:
+    """Eight equal rows of one output: the fold says how many start there, also closed, instead of naming each."""
+    ops = (one for row in range(0, 16, 2) for one in (op("SumBackward0", row + 1, shape=()), op("SelectBackward0", 16)))
+    rows = graph(*ops, op("AddBackward0", 17), leaf("x"), roots=tuple(range(0, 16, 2)))
+
+    assert "\n7 more roots: ▾ ×8 #0–15  2 nodes each\n" in screen(rows, depth=1)
+    assert "\n8 roots: ▸ ×8 #0–15  2 nodes each\n" in screen(rows, depth=0)
+
+
 def test_marks() -> None:
     """Stale saved values, hooks and custom Functions are marked on the row."""
     statuses: tuple[SavedStatus, ...] = ("freed", "modified", "modified")

@@ -20,6 +20,7 @@ from gradinspect.units import format_count, format_held
 
 ENTRIES_IN_A_ROW = 2
 MAX_LINE = 90
+GAP = "&#160;" * 2  # before the next mark: the words may be wider than they are laid out
 SWATCH_WIDTH, SWATCH_HEIGHT = 34, 15  # points
 
 
@@ -147,7 +148,7 @@ def _inked(mark: str, ink: str) -> str:
 def _entry(mark: str, words: str, fill: str = "", line: str = "") -> str:
     background = f' BGCOLOR="{fill}"' if fill else ""
     border = f' BORDER="1" COLOR="{line}"' if line else ""
-    return f'{_unstretched(f"<TD{background}{border}>{mark}</TD>")}<TD ALIGN="LEFT">{words}</TD>'
+    return f'{_unstretched(f"<TD{background}{border}>{mark}</TD>")}<TD ALIGN="LEFT">{words}{GAP}</TD>'
 
 
 def _unstretched(cell: str) -> str:

@@ -215,12 +215,14 @@ class RowWriter:
     def _root_label(self, ids: Sequence[int], with_rows: range = NO_IDS) -> Iterator[Part]:
         """Name the roots among some nodes, except those with a row of their own."""
         roots = [root for node_id in self._roots_among(ids) if node_id not in with_rows for root in self.roots[node_id]]
-        for root in roots[:MAX_REFERENCES]:
+        if len(roots) > MAX_REFERENCES:
+            are_some_below = any(node_id in with_rows for node_id in self._roots_among(ids))
+            yield Part(f"{format_count(len(roots), 'more root' if are_some_below else 'root')}: ", "bold blue")
+            return
+        for root in roots:
             output = f" (output {root.output_nr})" if root.output_nr else ""
             name = " ".join(filter(None, ("root", self._visible(root.name or ""))))
             yield Part(f"{name}{output}: ", "bold blue", can_shrink=True)
-        if len(roots) > MAX_REFERENCES:
-            yield Part(f"and {format_count(len(roots) - MAX_REFERENCES, 'more root')}: ", "bold blue")
 
     def _roots_among(self, ids: Sequence[int]) -> Sequence[int]:
         if isinstance(ids, range):  # a scope may be as large as the graph, and have as many roots
