@@ -102,7 +102,7 @@ def test_codes_choose(tmp_path: Path) -> None:
     unknown = gradinspect("check", script, "--only", "GI99")
 
     assert only.returncode == skipped.returncode == 3
-    assert only.stdout.startswith("No problems found in 1 backward call of ")
+    assert only.stdout.startswith("The program failed, and no problems found until then, in 1 backward call of ")
     assert unknown.returncode == 2
     assert unknown.stderr.startswith("gradinspect: No rule has the code 'GI99'. Known codes: GI001, ")
 
@@ -176,7 +176,7 @@ def test_a_code_is_explained(code: str) -> None:
 
 
 def test_a_function_that_cannot_be_checked_is_named(tmp_path: Path) -> None:
-    """With the reason, before the verdict; without --gradcheck nothing is said of it."""
+    """With the reason, before the verdict; without --gradcheck, that it was not verified."""
     script = tmp_path / "noise.py"
     script.write_text(
         "import torch\nclass Noise(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
@@ -187,6 +187,7 @@ def test_a_function_that_cannot_be_checked_is_named(tmp_path: Path) -> None:
     plain = gradinspect("check", script, "--quiet-script")
     checked = gradinspect("check", script, "--quiet-script", "--gradcheck")
 
-    assert plain.stdout == "No problems found in 1 backward call of noise.py\n"
-    assert checked.stdout == "Noise was not checked: its results differ from call to call.\n" + plain.stdout
+    verdict = "No problems found in 1 backward call of noise.py\n"
+    assert plain.stdout == f"1 custom Function not verified (Noise): --gradcheck does.\n{verdict}"
+    assert checked.stdout == f"Noise was not checked: its results differ from call to call.\n{verdict}"
     assert (checked.returncode, checked.stderr) == (0, "")

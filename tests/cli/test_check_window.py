@@ -94,7 +94,7 @@ def test_a_failure_after_the_last_call_is_told(tmp_path: Path, options: tuple[st
     )
 
     assert (code, last) == (3, "gradinspect: The script failed with IndexError after 2 backward calls.")
-    assert output == "0.1\nNo problems found in 2 backward calls of train.py\n"
+    assert output == "0.1\nThe program failed, and no problems found until then, in 2 backward calls of train.py\n"
 
 
 def test_the_program_stops_where_its_next_graph_begins(tmp_path: Path) -> None:

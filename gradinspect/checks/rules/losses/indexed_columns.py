@@ -24,7 +24,8 @@ COLUMNS = Rule(
   from torch import nn
 
   network = nn.Linear(8, 4)
-  state, action, target = torch.randn(16, 8), torch.randint(4, (16,)), torch.randn(16, 1)
+  state, action = torch.randn(16, 8), torch.randint(4, (16,))
+  target = torch.randn(16, 1)
 - value = network(state)[:, action]  # 16 columns for each example
 + value = network(state).gather(1, action.unsqueeze(1))
   loss = nn.functional.mse_loss(value, target.expand_as(value))

@@ -65,6 +65,7 @@ DROPOUT = Rule(
     change="""\
   import torch
   from torch import nn
+  from torch.nn import functional as F
 
   class Model(nn.Module):
       def __init__(self):
@@ -72,8 +73,8 @@ DROPOUT = Rule(
           self.layer = nn.Linear(8, 4)
 
       def forward(self, x):
--         return nn.functional.dropout(self.layer(x), 0.5)  # in eval mode too
-+         return nn.functional.dropout(self.layer(x), 0.5, training=self.training)
+-         return F.dropout(self.layer(x), 0.5)  # in eval mode too
++         return F.dropout(self.layer(x), 0.5, training=self.training)
 
   model = Model()
   for _ in range(2):
