@@ -94,6 +94,8 @@ class SavedValue(Record, frozen=True):
     packed_as: str | None = None  # type that a pack hook returned: "tuple", "torch.utils.checkpoint._Holder"
     held_storages: tuple[int, ...] = ()  # inside a packed object, a sparse tensor or a wrapper subclass
     unpack_hook: str | None = None  # qualified name
+    operator: str | None = None  # that made it, inside a compiled node: "aten.addmm"
+    frame: int | None = None  # index into Graph.frames: the line of that operator
 
 
 class Leaf(Record, frozen=True):
@@ -125,6 +127,10 @@ class Node(Record, frozen=True):
     hooks: tuple[Hook, ...] = ()
     flops: int | None = None  # floating point operations of the forward op; None if torch has no formula for it
     backward_flops: int | None = None  # of this node, when backward runs it
+    forward: str | None = (
+        None  # of an operator inside a compiled node: the function whose gradient it computes, "linear"
+    )
+    is_recomputed: bool = False  # of such an operator: the forward has computed the same, and did not keep it
     thread: int = 0  # that made it: 0 is the recorded one; what a backward call made on devices has one of its own
 
     @property

@@ -1,4 +1,4 @@
-"""torch.compile turns the whole model into one node, with its own backward behind it.
+"""torch.compile turns the whole model into one node, with the operators of its own backward behind it.
 
 Try: gradinspect trace samples/compiled.py
 and the graph that it would have without: gradinspect trace samples/compiled.py --eager

@@ -13,6 +13,7 @@ from torch import nn
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
+from gradinspect.recording.compiled import open_compiled
 from gradinspect.recording.frames import FrameTable, file_of, user_frames
 from gradinspect.recording.modules import assign_modules
 from gradinspect.recording.names.names import Names, collect_names
@@ -45,6 +46,9 @@ class Moment:
     variables: tuple[Variable, ...] = ()  # in addition to those of the frame
     plain_types: tuple[type, ...] = PLAIN_TYPES  # tensor types that do not count as subclasses
     warnings: tuple[str, ...] = ()
+    opens_compiled: bool = (
+        False  # whether nodes of torch.compile are followed by what is inside; no longer as they live
+    )
     makers: Mapping[int, Maker] = field(default_factory=dict)  # identity -> the node whose backward made it
 
 
@@ -71,7 +75,11 @@ def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: 
     frame = next(user_frames(sys._getframe(1)), None)
     named = [output._replace(name=output.name or _variable_name(output, frame)) for output in found]
     moment = Moment(
-        source=file_of(frame, Path.cwd()), frame=frame, base_folder=Path.cwd(), variables=named_model(model, frame)
+        source=file_of(frame, Path.cwd()),
+        frame=frame,
+        base_folder=Path.cwd(),
+        variables=named_model(model, frame),
+        opens_compiled=True,
     )
     return record_graph(named, moment, recorder)
 
@@ -86,13 +94,23 @@ class WalkedGraph(NamedTuple):
 
 def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None = None) -> Graph:
     """Record the graph that starts at some output tensors; see `capture_graph`."""
-    graph, walk, _ = walk_graph(outputs, moment, recorder)
-    walk.close()
-    return graph
+    (graph, walk, _), names = _walk_graph(outputs, moment, recorder)
+    try:
+        return (
+            open_compiled(graph, walk.nodes, names.module_paths, moment.base_folder) if moment.opens_compiled else graph
+        )
+    finally:
+        walk.close()
 
 
 def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None = None) -> WalkedGraph:
     """Record a graph, and leave its walk open."""
+    return _walk_graph(outputs, moment, recorder)[0]
+
+
+def _walk_graph(
+    outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None
+) -> tuple[WalkedGraph, Names]:
     require_essentials()
     catalog, warnings = _catalog()
     with collector_paused(), plain_tensors_only(), hooks_can_be_read() as has_hooks:
@@ -152,7 +170,7 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
         ),
         model_name=names.model_name,
     )
-    return WalkedGraph(graph, walk, nodes.storages.keys())
+    return WalkedGraph(graph, walk, nodes.storages.keys()), names
 
 
 def _identify(walk: Walk, outputs: Sequence[OutputTensor], recorder: Recorder) -> int:

@@ -24,6 +24,7 @@ from gradinspect.torch_api.dynamo import uncompiled
 
 # Where letters differ in case only, as in the drive of a Windows path, files are the same.
 _normal: Callable[[str], str] = os.path.normcase if os.name == "nt" else str
+_STACK_LINE = re.compile(r'^ *File "(.+)", line (\d+), in (.+)$', re.MULTILINE)  # as tracebacks are printed
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows starts
 
 
@@ -233,6 +234,12 @@ def source_line(file: str, line: int, base_folder: Path) -> Frame:
     """Make the record of a line that was found in a file, rather than in a running program."""
     name = short_file_name(file, base_folder)
     return Frame(file=name, line=line, code=linecache.getline(file, line).strip())
+
+
+def lines_in_stack(stack: str) -> list[tuple[str, int, str]]:
+    """List file, line and function of the user's frames in the text of a stack, outermost first."""
+    found = ((file, int(line), function) for file, line, function in _STACK_LINE.findall(stack))
+    return [one for one in found if is_user_file(one[0])]
 
 
 def is_user_file(file: str) -> bool:

@@ -100,9 +100,9 @@ class Run:
         verb = "was" if number == 1 else "were"
         return (f"{format_count(number, 'call')} {INSIDE} {verb} not looked at.",) if number else ()
 
-    def record_call(self, call: EngineCall) -> Recorded | None:
+    def record_call(self, call: EngineCall, *, opens_compiled: bool = False) -> Recorded | None:
         """Record the graph of a call that is about to start; None if its root has no graph."""
-        return self.record(call.kind, lambda: self.outputs_of(call), call)
+        return self.record(call.kind, lambda: self.outputs_of(call), call, opens_compiled=opens_compiled)
 
     def walk_call(self, call: EngineCall) -> WalkedGraph | None:
         """Do the same, and keep the walk open."""
@@ -112,7 +112,7 @@ class Run:
 
     def record(
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], call: EngineCall | None = None,
-        variables: tuple[Variable, ...] = (),
+        variables: tuple[Variable, ...] = (), *, opens_compiled: bool = False,
     ) -> Recorded | None:  # fmt: skip
         """Record the graph of some tensors.
 
@@ -121,9 +121,11 @@ class Run:
             outputs: Finds the tensors.
             call: The call that is about to start, if any.
             variables: Named tensors, in addition to those visible in the call's frame.
+            opens_compiled: Whether nodes of torch.compile are followed by what is inside: the numbers of nodes are no
+                longer those of the live graph.
         """
         with self.process_state.restored():
-            moment = self._moment(kind, call, variables)
+            moment = replace(self._moment(kind, call, variables), opens_compiled=opens_compiled)
             found = outputs()
             return Recorded(record_graph(found, moment, self.recorder), found, moment) if found else None
 

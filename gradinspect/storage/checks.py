@@ -134,6 +134,7 @@ def _check_leaf(graph: Graph, node: Node, place: str) -> None:
 def _check_saved(graph: Graph, value: SavedValue, place: str) -> None:
     if value.index is not None:
         _check_nr(value.index, f"{place}.index")
+    _check_index(value.frame, len(graph.frames), f"{place}.frame", "frame")
     if value.tensor is not None:
         if value.kind != "tensor":
             raise InvalidPlaceError(f"{place}.tensor", f"a value of kind {value.kind} has no tensor")

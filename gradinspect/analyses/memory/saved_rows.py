@@ -140,13 +140,14 @@ class SavedTable:
         if node.module not in self._modules:
             path = self.graph.modules[node.module].path  # type: ignore[index]  # None is there
             self._modules[node.module] = path, short_name(path, None, self.graph.model_name)
-        if node.frame not in self._sources:
-            self._sources[node.frame] = source_of(self.graph, node)
+        frame = node.frame if value.frame is None else value.frame
+        if frame not in self._sources:
+            self._sources[frame] = source_of(self.graph, replace(node, frame=frame))
         module, module_name = self._modules[node.module]
         return SavedRow(
             node=node_id,
             node_name=node.name,
-            attribute=value.name if value.index is None else f"{value.name}[{value.index}]",
+            attribute=_attribute(value),
             kind=value.kind,
             value=_value_text(value) if value.tensor is None else self._tensor_text(value.tensor),
             num_bytes=num_bytes,
@@ -158,7 +159,7 @@ class SavedTable:
             origin=origin,
             origin_name=origin_name,
             module=module,
-            source=self._sources[node.frame],
+            source=self._sources[frame],
             module_name=module_name,
         )
 
@@ -194,6 +195,12 @@ def _origin(graph: Graph, value: SavedValue) -> tuple[Origin | None, str | None]
     if storage.origin in IN_MEMORY_ANYWAY:
         return storage.origin, value.origin_name or storage.name
     return value.origin, value.origin_name
+
+
+def _attribute(value: SavedValue) -> str:
+    """Name what was saved: inside a compiled node the operator that made it."""
+    name = value.operator or value.name
+    return name if value.index is None else f"{name}[{value.index}]"
 
 
 def _value_text(value: SavedValue) -> str:

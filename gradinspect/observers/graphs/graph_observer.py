@@ -25,13 +25,14 @@ class GraphObserver(Observer[Graph]):
         """Set up."""
         self._run = run
         self._graph: Graph | None = None
+        self._opens = not run.request.creates_graph
 
     def on_call(self, call: EngineCall) -> None:
         """Record at the requested call, then stop the program."""
         if self._run.request.creates_graph and self._run.is_captured(call):
             return  # a backward of ours would become a part of what is captured
         if self._graph is None and self._run.is_wanted(call):
-            self._take(with_loss(self._run.record_call(call)), call)
+            self._take(with_loss(self._run.record_call(call, opens_compiled=self._opens)), call)
             self._run.stop_recording()
         if self._graph is not None:
             self._run.stop(call.caller)
@@ -40,7 +41,7 @@ class GraphObserver(Observer[Graph]):
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]
     ) -> None:
         """Record the graph of the remaining tensors."""
-        self._take(self._run.record(kind, outputs, variables=variables), None)
+        self._take(self._run.record(kind, outputs, variables=variables, opens_compiled=self._opens), None)
 
     def result(self) -> Graph | None:
         """Return the graph."""

@@ -22,7 +22,7 @@ class GraphsObserver(Observer[tuple[Graph, ...]]):
     def on_call(self, call: EngineCall) -> None:
         """Record a call that is about to start, if it has a graph."""
         if len(self._graphs) < self._most and has_graph(call.outputs):
-            recorded = self._run.record_call(call)
+            recorded = self._run.record_call(call, opens_compiled=True)
             self._graphs += [] if recorded is None else [recorded.graph]
 
     def result(self) -> tuple[Graph, ...]:

@@ -65,7 +65,7 @@ class PhasesObserver(Observer[tuple[Graph, ...]]):
         if place in self._places:
             self._repeat(place, call)
             return
-        recorded = with_loss(self._run.record_call(call))
+        recorded = with_loss(self._run.record_call(call, opens_compiled=True))
         if recorded is not None:
             self._places[place] = None
             self._graphs.append(recorded.graph)
@@ -88,7 +88,7 @@ class PhasesObserver(Observer[tuple[Graph, ...]]):
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]
     ) -> None:
         """Record the graph of the remaining tensors."""
-        recorded: Recorded | None = self._run.record(kind, outputs, variables=variables)
+        recorded: Recorded | None = self._run.record(kind, outputs, variables=variables, opens_compiled=True)
         self._graphs += [] if recorded is None else [recorded.graph]
 
     def result(self) -> tuple[Graph, ...] | None:

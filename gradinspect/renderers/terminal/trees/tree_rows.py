@@ -108,6 +108,10 @@ class RowWriter:
             yield Part(f"  {self._visible(node.function)}", "magenta", can_shrink=True, can_wrap=True)
         if node.made_by is not None:
             yield Part(f"  by {self._visible(node.made_by)}", "dim", is_optional=True)
+        if node.forward is not None:
+            yield Part(f"  of {self._visible(node.forward)}", "dim", is_optional=True)
+        if node.is_recomputed:
+            yield Part("  computed again", "magenta", is_optional=True)
         for status, count in sorted(Counter(value.status for value in node.saved).items(), key=str):
             if status not in (None, "live"):
                 yield Part(f"  {count} {status}", "red", can_wrap=True)

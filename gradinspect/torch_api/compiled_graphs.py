@@ -1,0 +1,111 @@
+"""The backward graph of a `CompiledFunctionBackward` node, as AOTAutograd made it, before any backend changed it.
+
+NOTE [Backward graphs]
+torch compiles a backward only when it is needed, and keeps the graph for it; it stays there afterwards. Reading it
+changes nothing. It is not there if the compiled code came from a cache of an earlier run, or with a backend that does
+not use AOTAutograd. The arguments of the graph are, in this order, the symbolic sizes that the node keeps, its saved
+tensors, those that torch does not check for changes, other objects, and the gradients of the forward outputs.
+Source: torch/_functorch/_aot_autograd/runtime_wrappers.py, torch 2.13.
+"""
+
+from operator import getitem
+from typing import Any, NamedTuple
+
+from gradinspect.torch_api.nodes import function_class
+
+_INFO = "_lazy_backward_info"  # of the class that torch.compile makes for each compiled graph
+UNCHECKED = "_tensors_no_vc_check"  # an attribute of its nodes
+
+
+class BackwardGraph(NamedTuple):
+    """What is computed when a compiled node runs."""
+
+    saved: list[Any]  # the argument for each saved tensor
+    operators: list[Any]  # calls in the order in which they run
+    results: list[Any]  # for each input of the forward, the call or argument with its gradient; None: it needs none
+
+
+def backward_graph(node: Any, num_saved: int) -> BackwardGraph | None:
+    """Read the graph behind a live node of torch.compile; None if it is not there. NOTE [Backward graphs].
+
+    Args:
+        node: The live node.
+        num_saved: How many tensors it keeps, those that are not checked included.
+    """
+    module = getattr(getattr(function_class(node), _INFO, None), "bw_module", None)
+    if module is None:
+        return None
+    calls = list(module.graph.nodes)
+    arguments = [one for one in calls if one.op == "placeholder"]
+    num_symbols = len(vars(node).get("symints", ()))
+    saved = arguments[num_symbols : num_symbols + num_saved]
+    (output,) = (one for one in calls if one.op == "output")
+    results = [one if hasattr(one, "meta") else None for one in output.args[0]]
+    return BackwardGraph(saved, [one for one in calls if _is_operator(one)], results)
+
+
+def _is_operator(call: Any) -> bool:
+    return call.op == "call_function" and call.target is not getitem
+
+
+def users_of(call: Any) -> list[Any]:
+    """List what uses the result of a call, or a part of it, in the order in which it runs."""
+    found: dict[Any, None] = {}
+    for user in call.users:
+        is_part = user.op == "call_function" and user.target is getitem
+        found.update(dict.fromkeys(users_of(user) if is_part else [user]))
+    return list(found)
+
+
+def whole_of(call: Any) -> Any:
+    """Return the call whose result this is a part of; itself, if it is whole."""
+    while call.op == "call_function" and call.target is getitem:
+        call = call.args[0]
+    return call
+
+
+def operator_name(call: Any) -> str:
+    """Name an operator as `aten.mm`; its overload belongs to what it was called with."""
+    packet = getattr(call.target, "overloadpacket", None)
+    return str(packet) if packet is not None else getattr(call.target, "__name__", str(call.target))
+
+
+def maker_name(argument: Any) -> str | None:
+    """Name the operator of the forward that made a saved tensor; None of an input of the forward."""
+    made = argument.meta.get("original_aten")
+    return None if made is None else str(getattr(made, "overloadpacket", made))
+
+
+def results_of(call: Any) -> tuple[Any, ...]:
+    """Return the fake tensors that stand for what a call computes."""
+    value = call.meta.get("val")
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def stack_of(call: Any) -> str:
+    """Return the text of the stack of the forward operator that a call belongs to."""
+    return call.meta.get("stack_trace") or ""
+
+
+def modules_of(call: Any) -> list[tuple[int, str, str]]:
+    """List the modules around the forward operator that a call belongs to: identity, path and class."""
+    stack = call.meta.get("fwd_nn_module_stack") or call.meta.get("nn_module_stack") or {}
+    identities = (key.partition("@")[0] for key in stack)
+    return [
+        (int(identity) if identity.isdigit() else 0, path, getattr(kind, "__name__", str(kind)))
+        for identity, (path, kind) in zip(identities, stack.values(), strict=True)
+    ]
+
+
+def is_recomputed(call: Any) -> bool:
+    """Return whether a call computes again what the forward has computed, and did not keep."""
+    return bool(call.meta.get("partitioner_tag") == "is_forward")
+
+
+def forward_name(call: Any) -> str | None:
+    """Name the function of the forward that a call belongs to: `linear`, `gelu`."""
+    stack = call.meta.get("fwd_source_fn_stack") or call.meta.get("source_fn_stack") or ()
+    if not stack:
+        return None
+    name, function = stack[-1]
+    return getattr(function, "__name__", str(name))

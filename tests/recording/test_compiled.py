@@ -1,0 +1,220 @@
+"""What is inside the nodes of torch.compile: their backward operators, and what each saved tensor is."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from runs import gradinspect
+from torch import nn
+from torch._dynamo.utils import counters
+
+from gradinspect import capture
+from gradinspect.graph import Graph, Node
+from gradinspect.storage.checks import check_graph
+
+
+class Block(nn.Module):
+    """A block with a skip connection."""
+
+    def __init__(self) -> None:
+        """Make its layers."""
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.up = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Add what the layers make of it."""
+        return x + nn.functional.gelu(self.up(self.norm(x)))
+
+
+class Square(torch.autograd.Function):
+    """Squares, with a backward of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        """Square."""
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        """Double."""
+        (x,) = ctx.saved_tensors
+        return 2 * x * gradient
+
+
+def _blocks() -> nn.Sequential:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    return nn.Sequential(Block(), Block(), nn.Linear(8, 2))
+
+
+def _checkpointed(net: nn.Module) -> Callable[[torch.Tensor], Any]:
+    run = torch.utils.checkpoint.checkpoint
+    compiled: Callable[[torch.Tensor], Any] = torch.compile(
+        lambda x: run(net, x, use_reentrant=False), backend="aot_eager"
+    )
+    return compiled
+
+
+def _regional(net: nn.Sequential) -> nn.Module:
+    for block in net[:2]:
+        block.compile(backend="aot_eager")
+    return net
+
+
+PROGRAMS: dict[str, Callable[[nn.Sequential], Callable[[torch.Tensor], Any]]] = {
+    "a model": lambda net: torch.compile(net, backend="aot_eager"),
+    "other sizes": lambda net: torch.compile(net, backend="aot_eager", dynamic=True),
+    "blocks": _regional,
+    "a function": lambda net: torch.compile(lambda x: net(x).sin(), backend="aot_eager"),
+    "a checkpoint": _checkpointed,
+    "a custom Function": lambda net: torch.compile(lambda x: net(Square.apply(x)), backend="aot_eager"),
+    "decomposed": lambda net: torch.compile(net, backend="aot_eager_decomp_partition"),
+}
+
+
+def _raw_bytes(loss: torch.Tensor, parameters: list[nn.Parameter]) -> int:
+    """Sum the storages that nodes keep, by a walk of our own over their raw saved tensors."""
+    skipped = {parameter.untyped_storage().data_ptr() for parameter in parameters}
+    found: dict[int, int] = {}
+    seen: set[Any] = set()
+    todo: list[Any] = [loss.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        raws = [getattr(node, name) for name in dir(node) if name.startswith("_raw_saved_")]
+        flat = [one for raw in raws for one in (raw if isinstance(raw, list | tuple) else [raw])]
+        for tensor in [one.data for one in flat] + list(getattr(node, "_tensors_no_vc_check", ())):
+            if tensor is not None:
+                found[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        todo += [following for following, _ in node.next_functions]
+    return sum(size for key, size in found.items() if key not in skipped)
+
+
+def _kept(graph: Graph) -> int:
+    used = {
+        value.tensor.storage
+        for node in graph.nodes
+        for value in node.saved
+        if value.tensor is not None and value.tensor.storage is not None
+    }
+    return sum(
+        storage.num_bytes
+        for place, storage in enumerate(graph.storages)
+        if place in used and storage.origin != "parameter"
+    )
+
+
+@pytest.mark.filterwarnings("default")  # torch.compile fails where its own warnings are errors
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_what_is_kept_is_what_the_nodes_keep(kind: str) -> None:
+    """To the byte, and the record is a valid one whose gradients go on to all parameters."""
+    net = _blocks()
+    loss = PROGRAMS[kind](net)(torch.randn(4, 8)).square().mean()
+    graph = capture(loss)
+
+    check_graph(graph)
+    assert _kept(graph) == _raw_bytes(loss, list(net.parameters()))
+    assert any(node.kind == "compiled" and node.function is None for node in graph.nodes)
+    assert _reached(graph) == set(range(len(graph.nodes)))
+    assert {leaf.leaf.name for leaf in graph.nodes if leaf.leaf is not None} == {
+        f"{name}" for name, _ in net.named_parameters()
+    }
+
+
+def _reached(graph: Graph) -> set[int]:
+    found = {root.node for root in graph.roots}
+    for number, node in enumerate(graph.nodes):
+        found |= {edge.next_node for edge in node.next_edges if edge is not None and number in found}
+    return found
+
+
+def test_looking_inside_compiles_nothing() -> None:
+    """No graph, break or recompile more, and the gradients are those without a look."""
+    net, x = _blocks(), torch.randn(4, 8)
+    compiled = torch.compile(net, backend="aot_eager")
+    compiled(x).square().mean().backward()
+    plain = [parameter.grad for parameter in net.parameters()]
+    net.zero_grad()
+    before = {name: dict(counters[name]) for name in ("stats", "frames", "graph_break", "aot_autograd")}
+    loss = compiled(x).square().mean()
+    capture(loss)
+    loss.backward()
+
+    assert before == {name: dict(counters[name]) for name in before}
+    assert all(torch.equal(one, parameter.grad) for one, parameter in zip(plain, net.parameters(), strict=True))
+
+
+SCRIPT = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 16)
+        self.last = nn.Linear(16, 1)
+    def forward(self, x):
+        hidden = self.first(x).sin()
+        return self.last(hidden)
+net = Net()
+torch.compile(net, backend="BACKEND")(torch.randn(4, 8)).square().mean().backward()
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A program with a compiled model."""
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT.replace("BACKEND", "aot_eager"))
+    return path
+
+
+def test_each_operator_has_the_module_and_line_of_its_forward(script: Path) -> None:
+    """And the function whose gradient it computes; a capture file has it all."""
+    out = script.with_name("run.json")
+    done = gradinspect("export", script, "-o", out)
+    graph = json.loads(out.read_text())["graph"]
+    (cos,) = [node for node in graph["nodes"] if node["name"] == "aten.cos"]
+
+    assert done.returncode == 0, done.stderr
+    assert graph["frames"][cos["frame"]]["line"] == 10
+    assert cos["forward"] == "sin"
+    assert {graph["modules"][node["module"]]["path"] for node in graph["nodes"] if node["name"] == "aten.sum"} == {
+        "first",
+        "last",
+    }
+
+
+def test_a_saved_tensor_is_named_by_what_made_it(script: Path) -> None:
+    """With its line, in place of its position."""
+    said = gradinspect("saved", script, "--format", "csv").stdout
+
+    assert "aten.addmm[" in said
+    assert [line for line in said.splitlines() if "aten.addmm[" in line and "train.py:10" in line]
+
+
+def test_memory_has_the_modules_inside(script: Path) -> None:
+    """Not all of it in the module that compiles."""
+    said = gradinspect("memory", script).stdout
+
+    assert "first" in said
+    assert "last" in said
+
+
+def test_what_cannot_be_seen_is_said() -> None:
+    """A node whose saved tensors are gone is one box, with one sentence."""
+    net = _blocks()
+    loss = torch.compile(net, backend="aot_eager")(torch.randn(4, 8)).square().mean()
+    loss.backward()
+    graph = capture(loss)
+    (box,) = [node for node in graph.nodes if node.kind == "compiled"]
+
+    assert isinstance(box, Node)
+    assert [text for text in graph.warnings if text.startswith("What is inside 1 compiled node is not known")]
