@@ -172,8 +172,14 @@ BACKENDS = ("aot_eager", "eager", "inductor")
 
 @pytest.mark.parametrize("words", one_in(len(EVERY_VERB), EVERY_VERB))
 @pytest.mark.parametrize("backend", one_in(len(BACKENDS), BACKENDS))
-def test_graphs_breaks_and_bits_are_as_without_us(backend: str, words: str, tmp_path: Path) -> None:
-    """Of a model, a step and a whole training step, which are compiled; torch's own counters are the witness."""
+def test_graphs_breaks_and_bits_are_as_without_us(
+    backend: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a model, a step and a whole training step, which are compiled; torch's own counters are the witness.
+
+    Without the caches of inductor, in which the second of two runs would find what the first has compiled.
+    """
+    monkeypatch.setenv("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
     if backend == "inductor" and shutil.which("g++") is None:
         pytest.skip("inductor needs a compiler")
     script = tmp_path / "everything.py"
