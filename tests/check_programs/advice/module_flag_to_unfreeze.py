@@ -1,6 +1,6 @@
 # expect: GI374
 # why: weight and bias do not require grad, so nothing trains them.
-# advice: Call model["body"].requires_grad_(True) at module_flag_to_unfreeze.py:18
+# advice: Call model['body'].requires_grad_(True) at module_flag_to_unfreeze.py:18
 # lines: set=18 backward=24
 import torch
 from torch import nn
