@@ -107,7 +107,7 @@ def test_the_page_says_which_rank_what_it_sends_and_both_shapes() -> None:
 
     assert done.stdout.splitlines()[0].endswith(", rank 0 of 4")
     assert "5 collectives of step 2, in order: 3.8 KiB\n  all_reduce  forward  model.0 " in done.stdout
-    assert "0.up.weight [96, 24] local [24, 24] (gradient)" in done.stdout
+    assert "0-2.up.weight [96, 24] local [24, 24] (gradient) ×3" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
