@@ -47,7 +47,6 @@ def found(pattern: str, name: str, text: str) -> list[str]:
     return [f"{name}: {line.strip()}" for line in lines if re.search(pattern, line, re.IGNORECASE)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pattern", NEVER)
 def test_words_that_are_never_right(pattern: str) -> None:
     """No file of the package has one, in any case."""

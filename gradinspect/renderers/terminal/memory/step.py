@@ -103,7 +103,7 @@ class StepMemoryPage(Page):
     def _table(
         self, title: str, groups: Sequence[PeakGroup], total: int, choice: RowChoice, *, folds: bool = False
     ) -> Iterator[Text]:
-        """Yield a title and a row a group, or, if it `folds`, a row for those of equal blocks."""
+        """Yield a title and a row per group, or, if it `folds`, one per fold of equal blocks."""
         num_rows = choice.top or MAX_ROWS
         yield Text()
         yield self._line(title, "bold")
