@@ -32,7 +32,7 @@ LESSONS = {
     "lstm": Lesson(318, 7, ("SigmoidBackward0", "TanhBackward0")),
     "operators": Lesson(96, 35, ("UpsampleBicubic2DBackward0", "ConvolutionBackward0")),
     "custom_function": Lesson(3, 1, ("LeakyClampBackward",)),
-    "compiled": Lesson(7, 4, ("CompiledFunctionBackward",)),
+    "compiled": Lesson(25, 4, ("CompiledFunctionBackward",)),
     "gan": Lesson(17, 4, ("BinaryCrossEntropyWithLogitsBackward0",)),
     "ddp": Lesson(12, 4, ()),
 }

@@ -25,6 +25,7 @@ VALUES = f"export --values --force -o {Path(tempfile.gettempdir()) / 'gradinspec
 VERBS = ("trace", "grads", "check", "check --steps 1", "memory --iterations 3", VALUES, "fit --real", "overview")
 NOTICED = {
     ("gc_users", "memory --iterations 3"): "garbage is collected before each count",
+    ("profiler_counts", "grads"): "gradients are measured where the program's own profiler sees it",
     ("profiler_counts", "fit --real"): "there can be only one profiler at a time",
     ("threads_parallel_apply", "fit --real"): "torch's profiler warns of memory that another thread frees",
 }
@@ -54,7 +55,10 @@ def without_messages(printed: str) -> str:
 @pytest.mark.parametrize("program", PROGRAMS[1::2])
 def test_nothing_is_changed_by_a_capture(program: str) -> None:
     """By trace or by grads, in turns; the sweep has each program under each verb."""
-    compare(program, VERBS[PROGRAMS.index(program) // 2 % 2])
+    words = VERBS[PROGRAMS.index(program) // 2 % 2]
+    if (program, words) in NOTICED:
+        pytest.xfail(NOTICED[program, words])
+    compare(program, words)
 
 
 @pytest.mark.sweep

@@ -53,6 +53,7 @@ CHECK = {
     "GradScaler.scale",
     "LRScheduler.step",
     "Module.load_state_dict",
+    "Module.state_dict",
     "Module.train",
     "Optimizer.__init__",
     "Optimizer.__setstate__",

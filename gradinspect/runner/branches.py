@@ -19,6 +19,7 @@ from pathlib import Path
 from struct import Struct
 
 from gradinspect.runner.forked import Send, be_child, hide_output, read_all, write_all
+from gradinspect.torch_api.devices import accelerators
 
 _HEAD = Struct("!qq?")  # bytes, how the process ended, whether it was a copy
 
@@ -42,7 +43,8 @@ class Branches:
 
     def can_wait(self) -> bool:
         """Return whether copies disturb nobody. NOTE [What copies of a process share]."""
-        return threading.active_count() == 1 and not _has_children() and _open_files() <= self._open
+        has_threads = threading.active_count() > 1 or accelerators.is_there()  # the engine's, for each device
+        return not has_threads and not _has_children() and _open_files() <= self._open
 
     def wait(self) -> bytes | None:
         """Wait for requests: each returns in a copy of this process; None in this one, when none will come."""

@@ -18,6 +18,11 @@ def _module() -> Any:
     return None if accelerator is None else getattr(torch, accelerator.type, None)
 
 
+def is_there() -> bool:
+    """Return whether torch was built with an accelerator: its engine has threads then, which no fork has."""
+    return _module() is not None
+
+
 def is_used() -> bool:
     """Return whether the program has made a context on the accelerator."""
     module = _module()
