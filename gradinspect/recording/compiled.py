@@ -31,6 +31,7 @@ from gradinspect.torch_api.compiled_graphs import (
 )
 from gradinspect.units import format_count
 
+_UNREADABLE = "What is inside compiled nodes could not be read with this torch ({}). --eager shows the graph without."
 _KEPT = ("saved_tensors", f"ctx.{UNCHECKED}")
 
 
@@ -47,8 +48,11 @@ def open_compiled(graph: Graph, live: Sequence[Any], module_paths: Mapping[int, 
     if not compiled:
         return graph
     opening = _Opening(graph, module_paths, base_folder)
-    boxes = {number: _box(graph.nodes[number], live[number]) for number in compiled}
-    return opening.opened({number: box for number, box in boxes.items() if box is not None}, len(compiled))
+    try:
+        boxes = {number: _box(graph.nodes[number], live[number]) for number in compiled}
+        return opening.opened({number: box for number, box in boxes.items() if box is not None}, len(compiled))
+    except Exception as error:  # what a compiler notes of its graphs is private, and differs between versions
+        return replace(graph, warnings=(*graph.warnings, _UNREADABLE.format(type(error).__name__)))
 
 
 class _Box(NamedTuple):

@@ -19,7 +19,6 @@ from pathlib import Path
 from struct import Struct
 
 from gradinspect.runner.forked import Send, be_child, hide_output, read_all, write_all
-from gradinspect.torch_api.devices import accelerators
 
 _HEAD = Struct("!qq?")  # bytes, how the process ended, whether it was a copy
 
@@ -43,6 +42,9 @@ class Branches:
 
     def can_wait(self) -> bool:
         """Return whether copies disturb nobody. NOTE [What copies of a process share]."""
+        # ruff: noqa: PLC0415  # the parent imports torch when it knows what the program would import
+        from gradinspect.torch_api.devices import accelerators
+
         has_threads = threading.active_count() > 1 or accelerators.is_there()  # the engine's, for each device
         return not has_threads and not _has_children() and _open_files() <= self._open
 
@@ -124,7 +126,6 @@ class WaitingRun:
 
 
 def _be_copy(*, is_silent: bool) -> None:
-    # ruff: noqa: PLC0415  # the parent imports torch when it knows what the program would import
     import torch
 
     torch.set_num_threads(1)

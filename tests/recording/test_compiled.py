@@ -218,3 +218,17 @@ def test_what_cannot_be_seen_is_said() -> None:
 
     assert isinstance(box, Node)
     assert [text for text in graph.warnings if text.startswith("What is inside 1 compiled node is not known")]
+
+
+def test_a_graph_that_cannot_be_read_leaves_the_box_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one sentence: what a compiler notes of its graphs differs between versions of torch."""
+
+    def fail(*_: object) -> None:
+        raise KeyError("fwd_nn_module_stack")
+
+    monkeypatch.setattr("gradinspect.recording.compiled.backward_graph", fail)
+    model = torch.nn.Linear(3, 2)
+    graph = capture(torch.compile(model, backend="aot_eager")(torch.ones(4, 3)).sum())
+
+    assert [node.name for node in graph.nodes if node.kind == "compiled"] == ["CompiledFunctionBackward"]
+    assert graph.warnings[-1].startswith("What is inside compiled nodes could not be read with this torch (KeyError).")

@@ -177,7 +177,8 @@ def test_graphs_breaks_and_bits_are_as_without_us(
 ) -> None:
     """Of a model, a step and a whole training step, which are compiled; torch's own counters are the witness.
 
-    Without the caches of inductor, in which the second of two runs would find what the first has compiled.
+    Each run has caches of its own: the second would find what the first has compiled. Inductor has none, since the keys
+    of what it compiles differ from run to run.
     """
     if backend == "inductor":
         monkeypatch.setenv("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
@@ -186,7 +187,9 @@ def test_graphs_breaks_and_bits_are_as_without_us(
     script = tmp_path / "everything.py"
     script.write_text(EVERYTHING.replace("BACKEND", backend))
     verb, *options = words.split()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "plain"))
     plain = python(script)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "ours"))
     done = gradinspect(verb, script, *options, "--continue")
 
     assert done.returncode == 0, done.stderr
