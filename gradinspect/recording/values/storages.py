@@ -153,8 +153,8 @@ def storage_of(tensor: torch.Tensor) -> Any:
 
 
 def storage_key(tensor: torch.Tensor) -> int | None:
-    """Return a key that is equal for tensors that share memory, while they are alive."""
-    storage = storage_of(tensor)
+    """Return a key that is equal for tensors that share memory, while they are alive, inside of torch.func too."""
+    storage = storage_of(tensor) or storage_of(unwrapped(tensor))
     return None if storage is None else key_of_storage(storage)
 
 

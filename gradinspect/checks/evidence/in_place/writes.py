@@ -24,9 +24,10 @@ from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory
 from gradinspect.checks.evidence.in_place.step_writes import StepWrites, Target
 from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.values.storages import storage_key
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patching.originals import ops
-from gradinspect.torch_api.tensors import key_of_storage, version_of
+from gradinspect.torch_api.tensors import version_of
 
 MAX_WRITES = 500_000  # stored; then the older ones are dropped
 _SELECTIVE = ("index_", "scatter_", "masked_", "put_")  # operators that write what another argument selects
@@ -79,7 +80,7 @@ class WriteLog:
         self._num_writes = 0
         self._kept = KeptContents()
         self.may_be_silent = False  # whether any memory was accessed that can be written without a new version
-        self._detached: set[int] = set()  # storages accessed through `.data`
+        self._detached: set[int | None] = set()  # storages accessed through `.data`
         self.steps = StepWrites(recorder, partial(self.contents, is_silent=True), self.note)
 
     def __enter__(self) -> "WriteLog":
@@ -93,7 +94,7 @@ class WriteLog:
 
     def detached(self, tensor: torch.Tensor) -> None:
         """Mark the memory of a tensor as writable without incrementing its version."""
-        self._detached.add(key_of_storage(ops.untyped_storage(tensor)))
+        self._detached.add(storage_key(tensor))
         self.may_be_silent = True
 
     def contents(
@@ -141,13 +142,14 @@ class WriteLog:
         optimizer = self.steps.optimizer
         clocks = self._recorder.others.clocks()
         for tensor, before, data in written:
-            if not _is_plain(tensor):
+            key = storage_key(tensor) if _is_plain(tensor) else None
+            if key is None:
                 continue
             region, is_whole = _written_region(tensor, index)
             is_whole = is_whole and not op.startswith(_SELECTIVE)
             versions = (before, version_of(tensor))
             write = SeenWrite(start, end, versions, op, number, optimizer, region, None, is_whole, clocks)
-            self._store(key_of_storage(ops.untyped_storage(tensor)), write, data)
+            self._store(key, write, data)
         if self._num_writes > MAX_WRITES:
             self._drop_older()
 
@@ -170,7 +172,8 @@ class WriteLog:
 
     def last_by_program(self, tensor: torch.Tensor) -> SeenWrite | None:
         """Return the last write to a tensor's memory that no optimizer made."""
-        seen = self._by_storage.get(key_of_storage(ops.untyped_storage(tensor)), ()) if _is_plain(tensor) else ()
+        key = storage_key(tensor) if _is_plain(tensor) else None
+        seen = () if key is None else self._by_storage.get(key, ())
         own = [write for write in seen if write.optimizer is None and write.versions[1] <= version_of(tensor)]
         return own[-1] if own else None
 
@@ -208,7 +211,7 @@ class WriteLog:
         return matching[0] if len(matching) == 1 else []
 
     def _is_detached(self, tensor: torch.Tensor) -> bool:
-        return key_of_storage(ops.untyped_storage(tensor)) in self._detached
+        return storage_key(tensor) in self._detached
 
     def _drop_older(self) -> None:
         """Drop the older half of the storages."""

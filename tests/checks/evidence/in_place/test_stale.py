@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import func
 
 import gradinspect as gi
 from gradinspect.checks.evidence.in_place import stale
@@ -73,6 +74,60 @@ def test_only_writes_after_saving_modify(
         )
         for one in findings
     ] == found
+
+
+def written_in(transform: Callable[..., Any], *arguments: torch.Tensor) -> None:
+    """Write to what was saved, in a function that torch.func transforms."""
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        y = x.tanh()
+        y.mul_(2)
+        return y.sum()
+
+    transform(loss)(*arguments)
+
+
+def written_new_in(transform: Callable[..., Any], *arguments: torch.Tensor) -> None:
+    """Write to what nobody has saved, in such a function."""
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        y = torch.zeros_like(x)
+        y.add_(x)
+        y[0] = x[0] * 2
+        return y.square().sum()
+
+    transform(loss)(*arguments)
+
+
+ONES = torch.ones(4, 3)
+TRANSFORMS: list[tuple[Callable[..., Any], torch.Tensor]] = [
+    (func.grad, ONES[0]),
+    (func.jacrev, ONES[0]),
+    (lambda loss: func.vmap(func.grad(loss)), ONES),
+    (lambda loss: func.grad(lambda x: func.grad(loss)(x).sum()), ONES[0]),
+]
+
+
+@pytest.mark.parametrize(("transform", "argument"), TRANSFORMS)
+def test_a_write_inside_a_transform_is_found(transform: Callable[..., Any], argument: torch.Tensor) -> None:
+    """And nothing is left out, although these tensors show no memory of their own."""
+    broken = gi.check(lambda: written_in(transform, argument))
+    clean = gi.check(lambda: written_new_in(transform, argument))
+
+    assert [finding.code for finding in broken.findings] == ["GI101"]
+    assert not clean.findings
+    assert not [note for note in (*broken.notes, *clean.notes) if note.startswith("Not looked at")]
+
+
+@pytest.mark.parametrize("transform", [func.functionalize, func.vmap])
+def test_a_write_without_backward_inside_a_transform_is_looked_at(transform: Callable[..., Any]) -> None:
+    """Beside a backward call that is judged."""
+
+    def step() -> None:
+        written_new_in(transform, ONES)
+        (torch.ones(2, requires_grad=True) * 2).sum().backward()
+
+    assert not [note for note in gi.check(step).notes if note.startswith("Not looked at")]
 
 
 def double(x: torch.Tensor) -> None:
