@@ -14,8 +14,8 @@ from torch.nn import functional
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.saved_rows import saved_rows
 from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
+from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.analyses.structure.folding import fold_graph
-from gradinspect.analyses.structure.name_patterns import containing_paths
 from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Graph
 from gradinspect.recording.capture import capture_graph

@@ -2,15 +2,10 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from statistics import median
-from typing import Final
 
 from gradinspect.analyses.gradients.observed import ParameterRow
-from gradinspect.analyses.structure.name_folding import alike, name_by_indices
+from gradinspect.analyses.structure.name_folding import MIN_ALIKE, alike, name_by_indices, odd_one
 from gradinspect.graph import Graph, Record
-
-MIN_ALIKE: Final = 3  # two can be read one by one
-ODD: Final = 3.0  # times the median of the others
 
 
 class FoldedRow(Record, frozen=True, kw_only=True):
@@ -28,17 +23,8 @@ class FoldedRow(Record, frozen=True, kw_only=True):
     def odd_one(self) -> tuple[ParameterRow, float] | None:
         """The one whose norm is farthest from those of the others, and how many times theirs it is; None if none is."""
         found = [row for row in self.rows if row.stats is not None and math.isfinite(row.stats.norm)]
-        if len(found) < MIN_ALIKE:
-            return None
-        factors = [(row, _times(row, found)) for row in found]
-        row, factor = max(factors, key=lambda pair: abs(math.log(pair[1])) if pair[1] > 0 else math.inf)
-        return (row, factor) if not 1 / ODD < factor < ODD else None
-
-
-def _times(row: ParameterRow, rows: Sequence[ParameterRow]) -> float:
-    others = median(other.stats.norm for other in rows if other is not row and other.stats is not None)
-    norm = 0.0 if row.stats is None else row.stats.norm
-    return norm / others if others else 1.0 if not norm else math.inf
+        odd = odd_one([row.stats.norm for row in found if row.stats is not None])
+        return None if odd is None else (found[odd[0]], odd[1])
 
 
 def folded_parameters(graph: Graph, rows: Sequence[ParameterRow]) -> Iterator[FoldedRow]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from gradinspect.analyses.structure.name_patterns import matching_names
+from gradinspect.analyses.selection.name_patterns import matching_names
 from gradinspect.analyses.structure.node_names import named_nodes
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Record, argument_name

@@ -6,10 +6,10 @@ from typing import Final, NamedTuple, get_args
 from msgspec.structs import replace
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
+from gradinspect.analyses.selection.name_patterns import matching_names, no_such_name
 from gradinspect.analyses.selection.rows import Fields
 from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.name_folding import alike, name_of_all
-from gradinspect.analyses.structure.name_patterns import matching_names, no_such_name
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
 

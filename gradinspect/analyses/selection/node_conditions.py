@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.conditions import Value, fields_in, holds, parse_condition
+from gradinspect.analyses.selection.name_patterns import matching_names
 from gradinspect.analyses.selection.rows import Fields
-from gradinspect.analyses.structure.name_patterns import matching_names
 from gradinspect.analyses.structure.node_names import names_around
 from gradinspect.graph import Graph, Node, module_name, source_of
 from gradinspect.units import format_tensor

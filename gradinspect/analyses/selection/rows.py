@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from gradinspect.analyses.selection.conditions import Value, holds, parse_condition
-from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
+from gradinspect.analyses.selection.name_patterns import containing_paths, matching_names
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Record
 from gradinspect.units import brief

@@ -70,6 +70,12 @@ def ids_of_copy(scope: Scope, copy: int) -> range:
     return range(node_ids(body[0]).start, node_ids(body[-1]).stop)
 
 
+def place_of_call(scope: Scope) -> int | None:
+    """Return which item of a repeat is its only module call, whose name tells copies apart; None if there is no one."""
+    calls = [place for place, item in enumerate(scope.items) if isinstance(item, Scope) and item.kind == "module"]
+    return calls[0] if scope.kind == "repeat" and len(calls) == 1 else None
+
+
 def _module_chains(graph: Graph) -> dict[int | None, tuple[int, ...]]:
     """Return for each module call its enclosing calls, outermost first, itself last."""
     chains: dict[int | None, tuple[int, ...]] = {None: ()}

@@ -3,11 +3,15 @@
 What comes in: dotted names. What goes out: a name for each group, with those it stands for.
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from statistics import median
 from typing import Final, TypeVar
 
 from gradinspect.analyses.structure.call_names import INDEX
 
+MIN_ALIKE: Final = 3  # two can be read one by one
+ODD: Final = 3.0  # times the median of the others
 MAX_INDICES: Final = 4  # named one by one
 ANOTHER: Final = "1000000000000"  # an index that no module has
 T = TypeVar("T")
@@ -34,6 +38,27 @@ def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield names that differ in their indices as one, `h.0-11.attn.weight`, with those it stands for."""
     for group in alike(dict.fromkeys(names), lambda name: (name,), lambda _: None):
         yield name_by_indices(group), group
+
+
+def odd_one(values: Sequence[float]) -> tuple[int, float] | None:
+    """Return the place of the value farthest from the median of the others, and how many times it that is.
+
+    None if it is less than `ODD` times away, or if there are too few to tell.
+    """
+    if len(values) < MIN_ALIKE:
+        return None
+    factors = [_times(value, median([*values[:place], *values[place + 1 :]])) for place, value in enumerate(values)]
+    place = max(range(len(values)), key=lambda place: abs(math.log(factors[place])) if factors[place] > 0 else math.inf)
+    return None if 1 / ODD < factors[place] < ODD else (place, factors[place])
+
+
+def format_times(times: float) -> str:
+    """Write how many times the others something is: `3.1 times`, `0.2 times`."""
+    return f"{times:,.1f} times" if 0.05 <= times < 1e6 else f"{times:.1e} times"
+
+
+def _times(value: float, others: float) -> float:
+    return value / others if others else 1.0 if not value else math.inf
 
 
 def name_together(names: set[str], among: set[str]) -> str:

@@ -6,8 +6,8 @@ What comes in: a name from the user and a `Graph`. What goes out: node ids.
 import re
 from collections.abc import Iterator
 
+from gradinspect.analyses.selection.name_patterns import containing_paths, matching_names
 from gradinspect.analyses.structure.call_names import OUTERMOST, short_name
-from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Node
 from gradinspect.units import parse_whole

@@ -14,13 +14,16 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from gradinspect.analyses.structure.repeated_runs import Stretch, repeated_stretches
-from gradinspect.graph import Graph, Node
+from gradinspect.graph import Graph, Node, TensorInfo
 
 MIN_NODES_SPARED = 4
 MIN_NODES_OF_A_PAIR = 8
 MAX_PHASES_TRIED = 4
 NONE, LEAF = -1, -2  # steps to what is not a position
+ROWS = "rows"  # the first size of any tensor
 INNER = 0  # kind of an edge to a position
 
 
@@ -32,6 +35,9 @@ class Wiring(NamedTuple):
 
     positions: dict[int, int]  # node id -> position
     structure: list[int]
+    begins: list[
+        int
+    ]  # the same, but equal for nodes that differ in edges that lead nowhere: NOTE [Where a chain begins]
     steps: list[tuple[int, ...]]  # for each edge how many positions further it leads, or NONE, or LEAF
     input_nrs: list[tuple[int, ...]]
 
@@ -45,12 +51,12 @@ class Repeat(NamedTuple):
 
 
 def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
-    """Number the nodes' structures, so that equal numbers mean equal class, shapes and kinds of edges."""
+    """Number the nodes' structures: equal class, shapes but for NOTE [Number of rows], and kinds of edges."""
     nodes = graph.nodes
     node_ids = [index for index, node in enumerate(nodes) if node.kind != "accumulate_grad"]
     positions = {node_id: position for position, node_id in enumerate(node_ids)}
-    wiring = Wiring(positions, [], [], [])
-    known: dict[Hashable, int] = {}  # by the identity of descriptions, which are shared, and slow to hash
+    wiring = Wiring(positions, [], [], [], [])
+    known: dict[Hashable, tuple[int, int]] = {}  # by the identity of descriptions, which are shared, and slow to hash
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}
     for position, node_id in enumerate(node_ids):
         node = nodes[node_id]
@@ -65,14 +71,23 @@ def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
                 kinds.append(NONE if edge is None else id(nodes[edge.next_node].forward_outputs))
             input_nrs.append(0 if edge is None else edge.input_nr)
         looks = (node.name, node.function, *map(id, node.forward_outputs), NONE, *kinds)
-        number = known.get(looks)
-        if number is None:
-            structure = (node.name, node.function, node.forward_outputs, _edge_kinds(graph, node, steps))
-            number = known[looks] = numbers.setdefault(structure, len(numbers))
-        wiring.structure.append(number)
+        found = known.get(looks)
+        if found is None:
+            outputs = tuple(map(_without_rows, node.forward_outputs))
+            kinds_of_edges = _edge_kinds(graph, node, steps)
+            both = ((node.name, node.function, outputs, told) for told in (kinds_of_edges, _led(kinds_of_edges)))
+            strict, loose = (numbers.setdefault(structure, len(numbers)) for structure in both)
+            found = known[looks] = (strict, loose)
+        wiring.structure.append(found[0])
+        wiring.begins.append(found[1])
         wiring.steps.append(shared.setdefault(tuple(steps), tuple(steps)))
         wiring.input_nrs.append(shared.setdefault(tuple(input_nrs), tuple(input_nrs)))
     return wiring
+
+
+def _without_rows(info: TensorInfo | None) -> TensorInfo | None:
+    """Leave out how many rows a tensor has: NOTE [Number of rows]."""
+    return replace(info, shape=(ROWS, *info.shape[1:]), local_shape=None) if info and info.shape else info
 
 
 def _edge_kinds(graph: Graph, node: Node, steps: Sequence[int]) -> tuple[object, ...]:
@@ -80,6 +95,11 @@ def _edge_kinds(graph: Graph, node: Node, steps: Sequence[int]) -> tuple[object,
         graph.nodes[edge.next_node].forward_outputs if edge is not None and step == LEAF else step == NONE
         for edge, step in zip(node.next_edges, steps, strict=True)
     )
+
+
+def _led(kinds: Sequence[object]) -> tuple[object, ...]:
+    """Take edges that lead nowhere for edges that lead somewhere."""
+    return tuple(False if kind is True else kind for kind in kinds)
 
 
 def find_repeats(structure: Sequence[int], starts: Sequence[int], wiring: Wiring) -> list[Repeat]:
@@ -96,12 +116,33 @@ def find_repeats(structure: Sequence[int], starts: Sequence[int], wiring: Wiring
         for stretch in sorted(stretches):
             if stretch.start < free_from:
                 continue
-            for repeat in _copies_in(stretch, starts, wiring):
+            for copies in _copies_in(stretch, starts, wiring):
+                repeat = _with_first_of_chain(copies, structure, starts, wiring)
                 found.append(repeat)
                 free_from = repeat.start + repeat.period * repeat.times
         if found:
             return found
     return []
+
+
+def _with_first_of_chain(repeat: Repeat, structure: Sequence[int], starts: Sequence[int], wiring: Wiring) -> Repeat:
+    """Add the copy of a block of modules that ran first, if it differs in that: NOTE [Where a chain begins]."""
+    start, period, times = repeat
+    stop = start + period * times
+    if stop + period >= len(starts):
+        return repeat
+    last, first = ([at - starts[begin] for at in starts[begin : begin + period + 1]] for begin in (stop - period, stop))
+    if last != first or last[-1] == period:
+        return repeat
+    differ = [item for item in range(stop, stop + period) if structure[item] != structure[item - period]]
+    if not differ or not all(_begins_chain(starts[item], starts[item + 1], last[-1], wiring) for item in differ):
+        return repeat
+    is_equal, _ = _compare_copies(starts[stop - period], starts[stop], last[-1], wiring)
+    return repeat._replace(times=times + 1) if is_equal else repeat
+
+
+def _begins_chain(begin: int, stop: int, length: int, wiring: Wiring) -> bool:
+    return stop - begin == 1 and wiring.begins[begin] == wiring.begins[begin - length]
 
 
 def _copies_in(stretch: Stretch, starts: Sequence[int], wiring: Wiring) -> list[Repeat]:
@@ -172,7 +213,8 @@ def _equal_copies(phase: int, count: int, period: int, starts: Sequence[int], wi
 def _compare_copies(begin: int, twin: int, length: int, wiring: Wiring) -> tuple[bool, bool]:
     """Return whether two neighboring copies are equal, and whether a third may follow.
 
-    The outgoing edges of the last copy may lead anywhere; those of a middle copy must match its neighbor's.
+    The outgoing edges of the last copy may lead anywhere; those of a middle copy must match its neighbor's. An edge
+    into the last copy may lead nowhere in it: NOTE [Where a chain begins].
     """
     can_go_on = True
     all_steps, all_input_nrs = wiring.steps, wiring.input_nrs
@@ -182,9 +224,9 @@ def _compare_copies(begin: int, twin: int, length: int, wiring: Wiring) -> tuple
         if steps is twin_steps and input_nrs is twin_input_nrs:
             continue
         for place, (step, twin_step) in enumerate(zip(steps, twin_steps, strict=True)):
-            if step < 0:
-                continue
             target, twin_target = position + step, position + length + twin_step
+            if step < 0 or (twin_step == NONE and twin <= target < twin + length):
+                continue
             if target < begin + length or twin_target < twin + length:
                 if step != twin_step or input_nrs[place] != twin_input_nrs[place]:
                     return False, False

@@ -5,7 +5,7 @@ from collections import defaultdict
 from torch import nn
 
 from gradinspect.analyses.planning.changes import ModuleUse, OutermostModule
-from gradinspect.analyses.structure.name_patterns import containing_paths
+from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.recording.names.names import module_paths

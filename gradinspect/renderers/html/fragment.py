@@ -12,6 +12,7 @@ from importlib.resources import files
 from gradinspect.analyses.memory.held import HeldStorage, Memory
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, held_bytes_by_node
 from gradinspect.analyses.structure.call_names import fold_name, short_name
+from gradinspect.analyses.structure.copy_ranges import with_ranges
 from gradinspect.analyses.structure.expansion import opens_to, readable_depth
 from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, node_ids
 from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
@@ -33,7 +34,7 @@ def graph_fragment(graph: Graph) -> str:
     held = format_held(figures.held_bytes, figures.weight_bytes)
     head = f"<b>{_text(describe_capture(graph))}</b><br><span class=d>{_text(f'{counts}. {held}')}</span>"
     warnings = "".join(f"<div>warning: {_text(warning, 500)}</div>" for warning in graph.warnings)
-    return _fragment(head + warnings + "".join(_Boxes(graph).of(scope)))
+    return _fragment(head + warnings + "".join(_Boxes(with_ranges(graph, scope.items)).of(scope)))
 
 
 def findings_fragment(found: Findings) -> str:

@@ -106,7 +106,7 @@ def test_repeats_nest() -> None:
     nodes = [op(name, position + 1 if position + 1 < len(names) else None) for position, name in enumerate(names)]
     (repeat, *_) = fold_graph(graph(*nodes)).items
 
-    assert shape_of(repeat) == ("repeat", 4, (("repeat", 3, ("node", "node")), "node"))
+    assert shape_of(repeat) == ("repeat", 5, (("repeat", 3, ("node", "node")), "node"))
 
 
 @pytest.mark.parametrize(

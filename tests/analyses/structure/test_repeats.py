@@ -172,6 +172,7 @@ def test_the_wiring_of_a_graph() -> None:
     wiring = read_wiring(drawn, {})
 
     assert wiring.positions == {number: number for number in range(5)}
-    assert wiring.structure == [0, 0, 1, 2, 3]
+    assert wiring.structure == [0, 0, 1, 2, 4]
+    assert wiring.begins == [0, 0, 1, 3, 3]
     assert wiring.steps == [(1, LEAF), (1, LEAF), (1, LEAF), (1, NONE), (NONE, NONE)]
     assert wiring.input_nrs == [(0, 0), (1, 0), (0, 0), (0, 0), (0, 0)]

@@ -5,6 +5,7 @@ What comes in: boxes of a `Drawing`. What goes out: attribute lists.
 
 from collections.abc import Sequence
 
+from gradinspect.analyses.structure.copy_ranges import copy_ranges
 from gradinspect.analyses.structure.folding import Scope, node_ids
 from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.graph import Node, TensorInfo
@@ -13,7 +14,7 @@ from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.dot.scopes import ScopeLabels
 from gradinspect.renderers.picture.dot.text import address, attributes, boxed, html, quoted, small, without_colors
 from gradinspect.renderers.picture.dot.tooltips import call_tooltip, chain_tooltip, node_tooltip
-from gradinspect.renderers.picture.plan.parts import Box, copy_ranges
+from gradinspect.renderers.picture.plan.parts import Box
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MAX_STRIP = 24  # copies of a repeat that are colored individually

@@ -9,6 +9,7 @@ and long edges, not the number of nodes, are what layered layout cannot handle.
 
 from collections.abc import Iterator
 
+from gradinspect.analyses.structure.copy_ranges import copy_ranges, with_ranges
 from gradinspect.analyses.structure.cut import lost_places
 from gradinspect.analyses.structure.devices import crossings
 from gradinspect.graph import Graph, Node, Root, argument_name
@@ -27,7 +28,6 @@ from gradinspect.renderers.picture.plan.parts import (
     DrawOptions,
     ScopeEnd,
     ScopeStart,
-    copy_ranges,
     is_detailed,
 )
 
@@ -49,7 +49,8 @@ def render_dot(graph: Graph, options: DrawOptions | None = None) -> str:
 
 def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
     """Write a planned drawing as DOT."""
-    scene = set_scene(graph, options, list(_drawn(drawing)))
+    opened = (part.scope for part in drawing.parts if isinstance(part, ScopeStart) and not part.level)
+    scene = set_scene(with_ranges(graph, opened), options, list(_drawn(drawing)))
     writer = _Writer(scene, drawing)
     title = tooltip(f"Autograd graph of {graph.source}")
     label = "" if options.theme == "paper" else f"  label={caption(scene, drawing)}\n"

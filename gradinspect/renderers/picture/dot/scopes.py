@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.call_names import fold_name, short_name
-from gradinspect.analyses.structure.folding import Scope
+from gradinspect.analyses.structure.folding import Scope, place_of_call
 from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.text import html, small
@@ -47,12 +47,15 @@ class ScopeLabels:
             call = self.graph.modules[scope.module]
             return f"{self._path(call)} {self._class_of(call)}" if call.path else f"<B>{html(call.class_name)}</B>"
         times = f"<B>{TIMES}{len(scope.copies) + 1:,}</B>"
+        place = place_of_call(scope)
         between = self.between((scope.items, *scope.copies))
-        first = self._call_of(scope.items)
-        return f"{between} {self._class_of(first)} {times}" if between and first else f"{times} repeated"
+        first = None if place is None else self._call_of(scope.items[place : place + 1])
+        around = "with " if len(scope.items) > 1 else ""
+        return f"{around}{between} {self._class_of(first)} {times}" if between and first else f"{times} repeated"
 
     def between(self, bodies: Sequence[Sequence[int | Scope]]) -> str:
-        """Name the calls of a repeat, by their indices or the first and last; "" if a copy is more than one call."""
+        """Name the calls of a repeat, by their indices or the first and last; "" if a copy has several, or none."""
+        bodies = [[item for item in body if isinstance(item, Scope) and item.kind == "module"] for body in bodies]
         calls = [call for body in bodies if (call := self._call_of(body)) is not None]
         if len(calls) < len(bodies):
             return ""
@@ -97,8 +100,8 @@ class ScopeLabels:
         return self.held_before[ids.stop] - self.held_before[ids.start]
 
     def _call_of(self, items: Sequence[int | Scope]) -> ModuleCall | None:
-        first = items[0]
-        is_call = len(items) == 1 and isinstance(first, Scope) and first.module is not None
+        first = items[0] if len(items) == 1 else None
+        is_call = isinstance(first, Scope) and first.module is not None
         return self.graph.modules[first.module] if is_call else None  # type: ignore[union-attr, index]
 
     def _path(self, call: ModuleCall) -> str:

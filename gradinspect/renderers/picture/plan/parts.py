@@ -109,11 +109,6 @@ def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
             waiting.extend(reversed(inside))
 
 
-def copy_ranges(scope: Scope) -> list[range]:
-    """Return the ids of each copy of a repeat, including the first."""
-    return [range(node_ids(items[0]).start, node_ids(items[-1]).stop) for items in (scope.items, *scope.copies)]
-
-
 def _later_copies(scope: Scope) -> list[Box]:
     if not scope.copies:
         return []

@@ -22,6 +22,7 @@ from gradinspect.analyses.gradients.observed import (
 )
 from gradinspect.analyses.gradients.timeline import devices_of
 from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.name_folding import format_times
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import shorten_apart
@@ -137,7 +138,7 @@ class GradientsPage(Page):
         odd = folded.odd_one
         if odd is not None:
             row, times = odd
-            yield from self.wrapped(f"{row.name}: {_factor(times)} the others", "yellow", indent=GAP)
+            yield from self.wrapped(f"{row.name}: {format_times(times)} the others", "yellow", indent=GAP)
 
     def nodes(self, graph: Graph, rows: Sequence[NodeGradients], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per node."""
@@ -244,11 +245,6 @@ def _times(factor: float) -> str:
     if times >= 1e6:
         return f"by a factor of {times:.1e}"
     return f"{times:.1f}-fold" if times < 10 else f"{times:,.0f}-fold"
-
-
-def _factor(times: float) -> str:
-    """Write how many times the others something is: `3.1 times`, `0.2 times`."""
-    return f"{times:,.1f} times" if 0.05 <= times < 1e6 else f"{times:.1e} times"
 
 
 def _copies(folded: FoldedRow, sign: str) -> str:

@@ -15,7 +15,7 @@ from gradinspect.renderers.terminal.trees.tree import TreeOptions, TreePage, ope
 def render_forward(graph: Graph, options: TreeOptions) -> Iterator[Text]:
     """Yield which part of the graph is shown, the rows, what was left out, and a legend."""
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
-    page = TreePage(graph, options)
+    page = TreePage(graph, options, scope)
     page.direction = (
         f"forward: inputs first {page.symbols.separator} {page.symbols.back} where an op takes tensors from"
     )

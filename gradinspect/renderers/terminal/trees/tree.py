@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
+from gradinspect.analyses.structure.copy_ranges import bytes_of_twins, format_bytes_between, with_ranges
 from gradinspect.analyses.structure.cut import Cut, describe_cut
 from gradinspect.analyses.structure.expansion import can_open, opens_to, readable_depth
 from gradinspect.analyses.structure.folding import Scope, fold_graph, node_ids
@@ -52,7 +53,7 @@ def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Te
     options = options or TreeOptions()
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
     is_open = opener(scope, options)
-    page = TreePage(graph, options)
+    page = TreePage(graph, options, scope)
     yield from page.first_lines()
     rows = islice(outline(graph, scope, is_open), options.max_rows)
     for row, following in pairwise(chain(rows, [None])):
@@ -71,12 +72,20 @@ def opener(scope: Scope, options: TreeOptions) -> IsOpen:
 class TreePage:
     """Arranges rows in columns, and counts what was shown."""
 
-    def __init__(self, graph: Graph, options: TreeOptions) -> None:
-        """Measure the columns."""
+    def __init__(self, graph: Graph, options: TreeOptions, folded: Scope | None = None) -> None:
+        """Measure the columns.
+
+        Args:
+            graph: The graph.
+            options: How to print it.
+            folded: Its folding, if the first copy of a repeat is shown for all.
+        """
         self.graph = graph
         self.options = options
         self.saved = held_bytes_by_node(graph)
-        self.writer = RowWriter(graph, self.saved, unicode=options.unicode, cut=options.cut)
+        between = {} if folded is None else bytes_of_twins(folded.items, self.saved)
+        shown = graph if folded is None else with_ranges(graph, folded.items)
+        self.writer = RowWriter(shown, self.saved, unicode=options.unicode, cut=options.cut, between=between)
         self.symbols: Symbols = self.writer.symbols
         self.total = sum(self.saved)
         self.share_cells = SHARE_CELLS if options.width >= MIN_WIDTH_OF_SHARES else 0
@@ -200,6 +209,12 @@ class TreePage:
         return mark + text[len(text) - limit + len(mark) :]
 
     def _bytes_text(self, row: Row) -> str:
+        ids = node_ids(row.scope) if row.scope else range(row.nodes[0], row.nodes[0] + 1) if row.nodes else range(0)
+        ends = self.writer.between.get(ids)
+        if ends is not None and len(row.nodes) < 2:
+            text = f" {format_bytes_between(*ends)}"
+            text = text if len(text) <= self.bytes_cells else f" ..{format_bytes(ends[1])}"
+            return f"{text:>{self.bytes_cells}}"
         num_bytes = row.scope.held_bytes if row.scope else sum(self.saved[node] for node in row.nodes)
         if not num_bytes:
             return " " * self.bytes_cells

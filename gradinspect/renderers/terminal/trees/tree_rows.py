@@ -5,12 +5,15 @@ What comes in: rows of `analyses.structure.outline`. What goes out: parts of tex
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 
+from gradinspect.analyses.structure.copy_ranges import copy_ranges, format_bytes_between
 from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
-from gradinspect.analyses.structure.folding import Scope, ids_of_copy, later_copies, node_ids
+from gradinspect.analyses.structure.folding import Scope, ids_of_copy, later_copies, node_ids, place_of_call
+from gradinspect.analyses.structure.name_folding import format_times, odd_one
 from gradinspect.analyses.structure.outline import leaves_of
 from gradinspect.analyses.structure.outline_rows import Link, Row
 from gradinspect.analyses.structure.shape_chains import chain_title
@@ -18,7 +21,7 @@ from gradinspect.analyses.structure.skips import skip_edges
 from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal.text import Part, visible
 from gradinspect.renderers.terminal.trees.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
-from gradinspect.units import format_bytes, format_count, format_tensor
+from gradinspect.units import format_count, format_tensor
 
 MAX_REFERENCES = 3
 MAX_INPUTS = 4
@@ -29,7 +32,15 @@ NO_IDS = range(0)
 class RowWriter:
     """Writes rows of one graph."""
 
-    def __init__(self, graph: Graph, saved: Sequence[int], *, unicode: bool, cut: Cut | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        saved: Sequence[int],
+        *,
+        unicode: bool,
+        cut: Cut | None = None,
+        between: Mapping[range, tuple[int, int]] = MappingProxyType({}),
+    ) -> None:
         """Prepare.
 
         Args:
@@ -37,8 +48,10 @@ class RowWriter:
             saved: Bytes for each node, from `held_bytes_by_node`.
             unicode: Whether the output can show more than ASCII.
             cut: What is missing, if the graph is part of another.
+            between: The least and the most bytes of what stands for its copies.
         """
         self.graph = graph
+        self.between = between
         self.cut = cut
         self.saved = saved
         self.unicode = unicode
@@ -190,11 +203,13 @@ class RowWriter:
             yield Part("  ")
             return
         bodies = (scope.items, *scope.copies) if copy is None else ((scope.items, *scope.copies)[copy],)
-        calls = [body[0] for body in bodies] if scope.kind == "repeat" else [scope]
+        place = place_of_call(scope)
+        calls = [scope] if scope.kind == "module" else [] if place is None else [body[place] for body in bodies]
         modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
-        if not modules or (scope.kind == "repeat" and len(scope.items) > 1):
+        if not modules:
             return
         name = call_names(self.graph, [self.graph.modules[module] for module in modules], self.symbols.ellipsis)
+        yield Part("with " if scope.kind == "repeat" and len(scope.items) > 1 else "", "dim")
         yield Part(self._visible(name), "bold yellow", can_shrink=True)
         yield Part(f"  {self._visible(self.graph.modules[modules[0]].class_name)}", "bold", can_shrink=True)
         yield Part("  ")
@@ -202,12 +217,14 @@ class RowWriter:
     def _scope_size(self, scope: Scope, times: int, *, is_open: bool) -> Iterator[Part]:
         ids = node_ids(scope)
         if times > 1:
-            first, last = node_ids(scope.copies[0][0]).start, node_ids(scope.copies[-1][0]).start
-            num_bytes = sum(self.saved[ids.start : first])
-            is_even = num_bytes and num_bytes == sum(self.saved[last : ids.stop])
-            yield Part(format_count(scope.num_nodes // times, "node"), "dim")
-            yield Part(f", {format_bytes(num_bytes)}" if is_even else "", "dim", is_optional=True)
-            yield Part(" each", "dim")
+            sizes = [sum(self.saved[copy.start : copy.stop]) for copy in copy_ranges(scope)]
+            held = f", {format_bytes_between(min(sizes), max(sizes))}" if max(sizes) else ""
+            count = format_count(scope.num_nodes // times, "node")
+            yield Part(f"{count}{held} each", "dim", is_optional=True, brief=f"{count} each")
+            odd = odd_one(sizes)
+            if odd is not None:
+                words = f"  {self._name_of_copy(scope, odd[0])}: {format_times(odd[1])} the others' bytes"
+                yield Part(words, "yellow", can_wrap=True)
             return
         if not is_open:
             yield Part(f"{self._shapes(self.graph.nodes[ids.start].forward_outputs)}  ", "green", is_optional=True)
@@ -215,6 +232,13 @@ class RowWriter:
         yield Part(format_count(scope.num_nodes, "node"), "dim")
         if leaves and not is_open:
             yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
+
+    def _name_of_copy(self, scope: Scope, copy: int) -> str:
+        place = place_of_call(scope)
+        call = None if place is None else (scope.items, *scope.copies)[copy][place]
+        if isinstance(call, Scope) and call.module is not None:
+            return self._visible(call_name(self.graph, self.graph.modules[call.module]))
+        return f"copy {copy + 1:,}"
 
     def _root_label(self, ids: Sequence[int], with_rows: range = NO_IDS) -> Iterator[Part]:
         """Name the roots among some nodes, except those with a row of their own."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names, no_such_name
+from gradinspect.analyses.selection.name_patterns import containing_paths, matching_names, no_such_name
 from gradinspect.errors import GradInspectError
 
 NAMES = ("h.0.attn.c_proj", "h.1.attn.c_proj", "h.1.mlp", "saved_tensors[1]", "attn")

@@ -1,0 +1,120 @@
+"""What the first copy of a repeated block shows for all: where copies differ, the least and the greatest.
+
+What comes in: a graph and its folding. What goes out: the graph with ranges, and the bytes that copies hold.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from gradinspect.analyses.structure.expansion import fits_unfolded
+from gradinspect.analyses.structure.folding import Item, Scope, ids_of_copy, node_ids
+from gradinspect.graph import Graph, Size, TensorInfo
+from gradinspect.units import format_bytes
+
+Outputs: TypeAlias = tuple[TensorInfo | None, ...]
+
+
+def with_ranges(graph: Graph, items: Iterable[Item]) -> Graph:
+    """Write the shapes in the first copy of each repeat for all of its copies: `f32[13..34, 32]`."""
+    outputs = [node.forward_outputs for node in graph.nodes]
+    met: dict[int, dict[Outputs, None]] = {}  # the outputs of a node and its twins, where they are not all the same
+    for scope in _repeats(items):
+        copies = copy_ranges(scope)
+        if not met and _are_alike(outputs, copies):
+            continue
+        for twins in zip(*copies, strict=True):
+            found: dict[Outputs, None] = {}
+            for twin in twins:
+                found |= met.get(twin) or {outputs[twin]: None}
+            if len(found) > 1:
+                met[twins[0]] = found
+    if not met:
+        return graph
+    nodes = list(graph.nodes)
+    for node_id, found in met.items():
+        nodes[node_id] = replace(nodes[node_id], forward_outputs=tuple(map(_range_of, *found)))
+    return replace(graph, nodes=tuple(nodes))
+
+
+def bytes_of_twins(items: Iterable[Item], held: Sequence[int]) -> dict[range, tuple[int, int]]:
+    """Return the least and the most that what is in the first copy of a repeat and its twins hold, if not equal.
+
+    Args:
+        items: Of a folding.
+        held: Bytes for each node.
+    """
+    before = list(accumulate(held, initial=0))
+    met: dict[range, tuple[int, int]] = {}
+    for scope in _repeats(items):
+        copies = copy_ranges(scope)
+        if not met and _are_alike(held, copies):
+            continue
+        for ids in _all_inside(scope.items):
+            ends: list[int] = []
+            for copy in copies:
+                shift = copy.start - copies[0].start
+                twin = range(ids.start + shift, ids.stop + shift)
+                ends += met.get(twin, (before[twin.stop] - before[twin.start],))
+            if min(ends) < max(ends):
+                met[ids] = (min(ends), max(ends))
+    return met
+
+
+def format_bytes_between(least: int, most: int) -> str:
+    """Write the least and the most: `12.3..20.0 KiB`, `512 B..1.0 KiB`; one number where they are written alike."""
+    low, high = format_bytes(least), format_bytes(most)
+    if low == high:
+        return low
+    number, _, unit = low.partition(" ")
+    return f"{number if high.endswith(f' {unit}') else low}..{high}"
+
+
+def _repeats(items: Iterable[Item]) -> Iterator[Scope]:
+    """Yield the repeats that one copy stands for, inner ones first."""
+    found, waiting = list[Scope](), list(items)
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Scope):
+            if item.copies and not fits_unfolded(item):
+                found.append(item)
+            waiting += [inner for body in (item.items, *item.copies) for inner in body]
+    return reversed(found)
+
+
+def copy_ranges(scope: Scope) -> list[range]:
+    """Return the ids of each copy of a repeat, including the first."""
+    return [ids_of_copy(scope, copy) for copy in range(len(scope.copies) + 1)]
+
+
+def _are_alike(values: Sequence[object], copies: Sequence[range]) -> bool:
+    first, *others = (values[copy.start : copy.stop] for copy in copies)
+    return all(other == first for other in others)
+
+
+def _all_inside(items: Iterable[Item]) -> Iterator[range]:
+    """Yield the ids of all nodes and scopes."""
+    waiting = list(items)
+    while waiting:
+        item = waiting.pop()
+        yield node_ids(item)
+        if isinstance(item, Scope):
+            waiting += [inner for body in (item.items, *item.copies) for inner in body]
+
+
+def _range_of(*infos: TensorInfo | None) -> TensorInfo | None:
+    first = infos[0]
+    others = [info for info in infos if info is not None]
+    if first is None or len(others) < len(infos) or len({len(info.shape) for info in others}) > 1:
+        return first
+    shape = tuple(_sizes_together(sizes) for sizes in zip(*(info.shape for info in others), strict=True))
+    return replace(first, shape=shape, local_shape=first.local_shape if shape == first.shape else None)
+
+
+def _sizes_together(sizes: Sequence[Size]) -> Size:
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(set(sizes)) == 1:
+        return sizes[0]
+    return f"{min(known)}..{max(known)}" if len(known) == len(sizes) else "?"

@@ -1,0 +1,78 @@
+"""What one copy of a repeated block shows for all: shapes, bytes, and where it begins a chain."""
+
+from collections.abc import Sequence
+
+import pytest
+from factories import graph, leaf, op, saved
+
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
+from gradinspect.analyses.structure.copy_ranges import bytes_of_twins, copy_ranges, format_bytes_between, with_ranges
+from gradinspect.analyses.structure.folding import Scope, fold_graph, place_of_call
+from gradinspect.graph import Graph, ModuleCall, Node, Storage
+
+
+def experts(rows: Sequence[int], widths: Sequence[int] = (8, 8, 8, 8, 8)) -> Graph:
+    """Make a sum of what experts return, each of four ops on some rows; the one that ran first begins the sum."""
+    nodes, storages = list[Node](), list[Storage]()
+    for place, (count, width) in enumerate(zip(rows, widths, strict=False)):
+        begin = 5 * place
+        following = begin + 5 if place + 1 < len(rows) else None
+        nodes.append(op("IndexAddBackward0", following, begin + 1, shape=(64, 8)))
+        for inner in range(begin + 1, begin + 5):
+            value = saved("_saved_self", count, width, storage=len(storages))
+            storages.append(Storage(num_bytes=4 * count * width))
+            after = inner + 1 if inner < begin + 4 else 5 * len(rows)
+            nodes.append(op("SinBackward0", after, shape=(count, width), module=place, saved=(value,)))
+    modules = tuple(ModuleCall(path=f"experts.{place}", class_name="Expert") for place in range(len(rows)))
+    return graph(*nodes, leaf("p", 8), modules=modules, storages=tuple(storages))
+
+
+def test_blocks_that_got_different_numbers_of_rows_are_copies() -> None:
+    """Also the one that ran first, which adds to what no gradient flows to, and one that got no row."""
+    (repeat,) = fold_graph(experts([13, 34, 0, 26])).items
+
+    assert isinstance(repeat, Scope)
+    assert [repeat.kind, len(repeat.copies), len(repeat.items)] == ["repeat", 3, 2]
+    assert place_of_call(repeat) == 1
+
+
+def test_blocks_of_other_features_are_not_copies() -> None:
+    """As in the levels of a U-Net; those alike beside them are."""
+    items = fold_graph(experts([4] * 5, [8, 8, 8, 16, 16])).items
+
+    assert [len(item.copies) for item in items if isinstance(item, Scope) and item.kind == "repeat"] == [2]
+
+
+def test_the_first_copy_shows_the_least_and_the_greatest_shape() -> None:
+    """The other copies, and what is equal in all, stay as they are; the graph itself where nothing differs."""
+    drawn, equal = experts([13, 34, 0, 26]), experts([4] * 4)
+    shown = with_ranges(drawn, fold_graph(drawn).items)
+    first = [node.forward_outputs[0] for node in shown.nodes[:2]]
+
+    assert [info.shape for info in first if info is not None] == [(64, 8), ("0..34", 8)]
+    assert shown.nodes[5:] == drawn.nodes[5:]
+    assert with_ranges(equal, fold_graph(equal).items) is equal
+
+
+def test_the_first_copy_shows_the_least_and_the_most_bytes() -> None:
+    """Of each node, and of each scope in it."""
+    drawn = experts([13, 34, 0, 26])
+    held = held_bytes_by_node(drawn)
+    scope = fold_graph(drawn)
+    (repeat,) = scope.items
+
+    assert bytes_of_twins(scope.items, held) == {
+        range(1, 5): (0, 4 * 34 * 32),
+        **{range(inner, inner + 1): (0, 34 * 32) for inner in range(1, 5)},
+    }
+    assert isinstance(repeat, Scope)
+    assert copy_ranges(repeat) == [range(begin, begin + 5) for begin in (0, 5, 10, 15)]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "text"),
+    [(0, 10, "0..10 B"), (2048, 4096, "2.0..4.0 KiB"), (512, 4096, "512 B..4.0 KiB"), (7, 7, "7 B")],
+)
+def test_bytes_between(least: int, most: int, text: str) -> None:
+    """A unit is written once, and one number where both are alike."""
+    assert format_bytes_between(least, most) == text
