@@ -33,7 +33,7 @@ _WITHOUT_DYNAMO = private("torch._disable_dynamo", "checkpointed blocks inside c
 
 
 _plain_functions: Callable[[], Any] = _PLAIN.or_refuse()
-_plain_operators: Callable[[], Any] = _NO_DISPATCH.or_else(nullcontext)
+without_dispatch_modes: Callable[[], Any] = _NO_DISPATCH.or_else(nullcontext)
 _num_dispatch_modes: Callable[[], int] = _NUM_DISPATCH.or_else(lambda: 1)  # there may be one
 
 
@@ -180,7 +180,7 @@ class Unobserved:
         """Hide from the program."""
         self._functions = _plain_functions()
         self._functions.__enter__()
-        self._operators = _plain_operators() if _num_dispatch_modes() else None  # the most expensive part
+        self._operators = without_dispatch_modes() if _num_dispatch_modes() else None  # the most expensive part
         if self._operators is not None:
             self._operators.__enter__()
         self._was_on = is_grad_enabled()

@@ -4,6 +4,10 @@ NOTE [Optimizers in turn]
 The peak is that of a step where the state of the optimizer is there, so two steps are watched. Two optimizers that step
 in turn, as those of a GAN, need as many each. So watching goes on until each that has stepped has done so as often as
 was asked for; not longer than `MOST_STEPS`, for an optimizer that steps once in many times.
+
+NOTE [Optimizers that step before training]
+A program may try out its schedule of learning rates first, with tens of thousands of steps of an optimizer that has no
+gradients. What each of them leaves behind is not looked at: only what the optimizer holds when training begins.
 """
 
 import sys
@@ -12,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import torch
 from msgspec.structs import replace
@@ -73,6 +78,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._run = run
         self._asked = num_steps
         self._stepped = Counter[int]()  # optimizers, by their id: how often. NOTE [Optimizers in turn]
+        self._early = WeakKeyDictionary[Optimizer, None]()  # NOTE [Optimizers that step before training]
         allocator = partial(CachingAllocator, has_expandable_segments) if run.request.counts_as_cuda else None
         self.ledgers = DeviceLedgers(num_steps, allocator)
         self._tracker: Tracker = (
@@ -134,6 +140,9 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._tracker.moved_on()
         roots = [output.edge[0] for output in self._run.outputs_of(call)]
         with self._run.process_state.restored():
+            for optimizer in tuple(self._early):
+                self._label(self._purposes.of_optimizer(optimizer))
+            self._early.clear()
             self._label(self._purposes.of_graph(roots, lambda: list(variables_from(call.frame))))
         return CallEnd(lambda _returned: self._call_ended(call), lambda: self._call_ended(call))
 
@@ -177,7 +186,7 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        self._guarded(lambda: self._label(self._purposes.of_optimizer(optimizer)))
+        self._guarded(lambda: self._label_optimizer(optimizer))
         self.phases.optimizer_begins()
         self._tracker.moved_on()
 
@@ -185,7 +194,7 @@ class StepMemoryObserver(Observer[StepMemory]):
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         self.phases.optimizer_ends()
         self._stepped[id(optimizer)] += 1
-        self._guarded(lambda: self._label(self._purposes.of_optimizer(optimizer)))
+        self._guarded(lambda: self._label_optimizer(optimizer))
         self._tracker.moved_on()
         self._step_may_end()
 
@@ -200,6 +209,13 @@ class StepMemoryObserver(Observer[StepMemory]):
     def _is_turn_open(self) -> bool:
         """Return whether another optimizer has not stepped as often as was asked for. NOTE [Optimizers in turn]."""
         return bool(self._stepped) and min(self._stepped.values()) < self.ledgers.num_asked
+
+    def _label_optimizer(self, optimizer: Optimizer) -> None:
+        """Label what an optimizer holds, or do so when training begins."""
+        if self.phases.step:
+            self._label(self._purposes.of_optimizer(optimizer))
+        else:
+            self._early[optimizer] = None
 
     def _guarded(self, label: Callable[[], None]) -> None:
         try:

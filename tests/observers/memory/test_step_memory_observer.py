@@ -144,3 +144,16 @@ def test_values_that_are_read_after_the_last_step_do_not_matter(tmp_path: Path) 
     program = PROGRAMS["SGD"] + "total = loss.tolist()\n"
 
     assert watched(program, tmp_path)["peak_bytes"] == watched(PROGRAMS["SGD"], tmp_path)["peak_bytes"]
+
+
+@pytest.mark.slow
+def test_optimizers_that_step_before_training_are_looked_at_when_it_begins(tmp_path: Path) -> None:
+    """What such an optimizer holds is its state, as of one that steps in training; the peak is the same."""
+    held = (
+        "early = torch.nn.Parameter(torch.ones(100))\nearly.grad = torch.ones(100)\nother = torch.optim.Adam([early])\n"
+    )
+    program = f"import torch\n{held}{{}}{PROGRAMS['SGD']}".format
+    plain, stepped = (watched(program(steps), tmp_path) for steps in ("", "for _ in range(50): other.step()\n"))
+
+    assert stepped["by_kind"]["optimizer_state"] == 2 * 400 + 4  # and the number of steps
+    assert stepped["peak_bytes"] == plain["peak_bytes"] + 2 * 400 + 4

@@ -8,6 +8,7 @@ from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.storage_ledger import StorageMaker
 from gradinspect.observers.memory.storage_tracker import StorageTracker
 from gradinspect.torch_api.fakes import FakeTensor, fake_tensor_mode
+from gradinspect.torch_api.modes import TorchDispatchMode
 
 
 def test_fake_tensors_count_on_their_own_device() -> None:
@@ -27,3 +28,20 @@ def test_fake_tensors_count_on_their_own_device() -> None:
     assert found == {"cpu": 200, "cuda:0": 400, "cuda:1": 400}
     assert ledgers.meant.device == "cuda:0"
     assert [ledgers.num_bytes(device) for device in found] == [0, 0, 0]
+
+
+def test_ranges_of_a_profiler_are_no_operators() -> None:
+    """Each step of an optimizer is one: with tens of thousands of them before training, fake tensors take minutes."""
+    seen: list[str] = []
+
+    class Below(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: object, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Below(), StorageTracker(DeviceLedgers(1), lambda op, _node: StorageMaker(1, "forward", op)):
+        seen.clear()  # of what entering has run
+        with torch.autograd.profiler.record_function("step"):
+            torch.ones(1)
+
+    assert seen == ["aten.ones.default"]
