@@ -83,6 +83,7 @@ def tests_of(module: ModuleType) -> dict[str, unittest.TestCase]:
 
 def main(file: Path, outcomes: str, names: list[str]) -> None:
     """Run the tests that are named."""
+    sys.argv[:] = [str(file)]  # torch's `load_tests` leaves out what is not of the script that runs
     sys.path[:0] = [str(file.parent), str(file.parent.parent)]
     tests = tests_of(importlib.import_module(file.stem))
     result = Outcomes(Path(outcomes))

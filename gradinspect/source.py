@@ -170,8 +170,10 @@ def _existing(path: Path) -> Path:
             raise GradInspectError(f"'{path}' is a directory.", "Give a script in it, or run a module with -m.")
         if path.exists():
             raise GradInspectError(f"'{path}' is a device or a pipe.", "Give a file, or - for standard input.")
+        if path.is_symlink():
+            raise GradInspectError(f"'{path}' is a link that leads to no file.", "Give the file itself.")
         folder = path.parent
-        names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+        names = [entry.name for entry in folder.iterdir() if entry.exists()] if folder.is_dir() else []
     except OSError as error:  # the name is too long, or a folder is not readable
         raise GradInspectError(f"'{path}' cannot be read: {error.strerror}.", "Check its name.") from None
     except ValueError:

@@ -30,6 +30,20 @@ def test_a_missing_script_suggests_its_neighbour(tmp_path: Path, monkeypatch: py
         parse_source("trian.py")
 
 
+@pytest.mark.parametrize("target", ["train.py", "nowhere.py"])
+def test_a_link_that_leads_nowhere_is_no_suggestion(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for itself nor for a name like its own."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").symlink_to(target)
+
+    with pytest.raises(GradInspectError, match=r"'train.py' is a link that leads to no file\."):
+        parse_source("train.py")
+    with pytest.raises(GradInspectError, match=r"The file 'trian.py' does not exist\. Give"):
+        parse_source("trian.py")
+
+
 @pytest.mark.parametrize("name", ["gan.py", "raises.py", "notes.txt"])
 def test_what_all_scripts_end_with_makes_none_alike(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is called otherwise is not suggested."""

@@ -164,8 +164,11 @@ def check_codes(given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """Read codes as the user wrote them: `GI101`, `gi1`, `GI101,GI4`.
 
     Raises:
-        GradInspectError: No known code begins like this.
+        GradInspectError: No known code begins like this, or there is none in a text.
     """
+    empty = next((text for text in given if not text.strip(" ,")), None)
+    if empty is not None:
+        raise GradInspectError(f"There is no code in '{empty}'.", "Write them as GI101,GI4.")
     codes = [code.strip().upper() for text in given for code in text.split(",") if code.strip()]
     for code in codes:
         if not code.startswith(EVERY_CODE) or not any(one.startswith(code) for one in known):

@@ -84,20 +84,30 @@ def _number(environment: Mapping[str, str], name: str) -> int | None:
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
-    """Check what says how the ranks of a job meet.
+    """Check what says how the ranks of a job meet. RANK or WORLD_SIZE alone may mean something else to a program.
 
     Raises:
-        GradInspectError: There are too many of them, or one of our own variables is wrong.
+        GradInspectError: It makes no sense, there are too many ranks, or one of our own variables is wrong.
     """
-    size = environment.get("WORLD_SIZE", "").strip()
-    if size.isdecimal() and "RANK" in environment and (parse_whole(size) or MAX_RANKS + 1) > MAX_RANKS:
-        raise GradInspectError(
-            f"'WORLD_SIZE={size}' is more ranks than the {MAX_RANKS:,} that can be watched.",
-            "Unset it, or run fewer ranks under gradinspect.",
-        )
+    given = {name: environment.get(name, "").strip() for name in ("RANK", "WORLD_SIZE")}
+    if all(given.values()):
+        _check_ranks(given, *map(parse_whole, given.values()))
     patience = environment.get(PATIENCE)
     if patience and not parse_whole(patience):
         raise GradInspectError(f"'{PATIENCE}={patience}' is not a number of seconds.", f"Write {PATIENCE}=120.")
+
+
+def _check_ranks(given: Mapping[str, str], rank: int | None, num_ranks: int | None) -> None:
+    if given["WORLD_SIZE"].isdecimal() and (num_ranks is None or num_ranks > MAX_RANKS):
+        raise GradInspectError(
+            f"'WORLD_SIZE={given['WORLD_SIZE']}' is more ranks than the {MAX_RANKS:,} that can be watched.",
+            "Unset it, or run fewer ranks under gradinspect.",
+        )
+    wrong = next((f"{name}={text}" for name, text in given.items() if parse_whole(text) is None), None)
+    if wrong is None and not (rank or 0) < (num_ranks or 0):
+        wrong = " ".join(f"{name}={text}" for name, text in given.items())
+    if wrong is not None:
+        raise GradInspectError(f"'{wrong}' is no rank of a job.", "Let torchrun set both, or unset them.")
 
 
 @cache

@@ -42,6 +42,7 @@ from types import FrameType
 from typing import Any, Self
 
 from gradinspect.recording.frames import RUNNERS
+from gradinspect.runner.quiet_stops import say_nothing_of_stops
 
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 _SIGNAL = signal.SIGRTMAX - 2 if hasattr(signal, "SIGRTMAX") else getattr(signal, "SIGURG", 0)  # an unused signal
@@ -91,7 +92,7 @@ class Stopper:
             SystemExit: Always, and exactly this type, because threads end silently only on it. In a test: `Stopped`.
         """
         is_first = not self.is_stopping
-        self.is_stopping = True
+        self._begin()
         self._watch(program_frame)
         if is_first:
             in_main = threading.current_thread() is self._main
@@ -110,7 +111,7 @@ class Stopper:
             self._until_end.release()
             return
         if not self.is_stopping:
-            self.is_stopping = True
+            self._begin()
             self._wake_main()
             self._end_in_time(PATIENCE_S)
 
@@ -123,9 +124,14 @@ class Stopper:
         """
         if self._has_ended or self.is_stopping:
             return
-        self.is_stopping = True
+        self._begin()
         self._wake_main()
         _thread.start_new_thread(self._end_in_time, (patience_s, exit_code))
+
+    def _begin(self) -> None:
+        if not self.is_stopping:
+            self.is_stopping = True
+            say_nothing_of_stops(is_stop)
 
     def _wake_main(self) -> None:
         """Let the main thread raise the stop, unless the program has taken the signal, as it may take all."""

@@ -122,6 +122,8 @@ def _failed(verb: str, path: Path, error: OSError) -> GradInspectError:
     if error.errno == errno.ENXIO:
         return GradInspectError(f'Could not {verb} "{name}": nobody reads this pipe.', "Start its reader first.")
     if isinstance(error, FileNotFoundError) and verb == "write":
+        if path.parent.is_dir():  # as in /proc
+            return GradInspectError(f'Could not write "{name}": its directory takes no files.', "Choose another one.")
         return GradInspectError(
             f'Could not write "{name}": the directory does not exist: "{escape_control(str(path.parent))}".'
         )

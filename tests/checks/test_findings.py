@@ -45,6 +45,9 @@ def test_a_code_may_be_spelled_in_any_case_and_several_in_one_word() -> None:
     for wrong in ("GI9", "G", "101"):
         with pytest.raises(GradInspectError, match=f"No rule has the code '{wrong}'. Known codes: GI101, GI102, GI301"):
             check_codes([wrong], known)
+    for empty in ("", " , "):
+        with pytest.raises(GradInspectError, match=f"There is no code in '{empty}'. Write them as GI101,GI4."):
+            check_codes(["GI101", empty], known)
 
 
 @pytest.mark.parametrize(

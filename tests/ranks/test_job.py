@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gradinspect.ranks.job import PATIENCE_S, job_of
+from gradinspect.errors import GradInspectError
+from gradinspect.ranks.job import PATIENCE_S, check_environment, job_of
 
 PAIR = {"RANK": "1", "WORLD_SIZE": "2"}
 
@@ -17,6 +18,21 @@ PAIR = {"RANK": "1", "WORLD_SIZE": "2"}
 def test_without_two_ranks_there_is_no_job(environment: dict[str, str]) -> None:
     """Nor with numbers that make no sense."""
     assert job_of(environment) is None
+
+
+@pytest.mark.parametrize(
+    ("rank", "num_ranks", "wrong"),
+    [("x", "2", "'RANK=x'"), ("7", "2", "'RANK=7 WORLD_SIZE=2'"), ("0", "-3", "'WORLD_SIZE=-3'"),
+     ("²", "2", "'RANK=²'"), ("0", "0", "'RANK=0 WORLD_SIZE=0'")],
+)  # fmt: skip
+def test_two_variables_that_make_no_job_are_said(rank: str, num_ranks: str, wrong: str) -> None:
+    """One of them alone, or empty, may mean something else to a program."""
+    with pytest.raises(GradInspectError) as caught:
+        check_environment({"RANK": rank, "WORLD_SIZE": num_ranks})
+
+    assert caught.value.message == f"{wrong} is no rank of a job."
+    for other in ({"RANK": rank}, {"WORLD_SIZE": num_ranks}, {"RANK": rank, "WORLD_SIZE": ""}):
+        check_environment(other)
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,17 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         assert caught.value.message == f'Could not write "{path}": {expected}.'
 
 
+def test_a_folder_that_takes_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there, as /proc is, and the system says that something is not."""
+
+    def deny(*_: object) -> int:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(os, "open", deny)
+    with pytest.raises(GradInspectError, match=r'Could not write ".*a.json": its directory takes no files.'):
+        write_file(tmp_path / "a.json", b"", force=False)
+
+
 def test_an_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that takes no files is named with the system's reason."""
 

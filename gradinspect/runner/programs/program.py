@@ -66,6 +66,7 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
     except SystemExit as error:
         if stopper.is_stopping:
             return ProgramEnd(0, None, namespace)
+        without_our_frames(error)  # asyncio prints the error of a task when it is freed
         return ProgramEnd(_exit_code(error), None, namespace)
     except BaseException as error:  # KeyboardInterrupt too: it ends the program
         if stopper.is_stopping:
@@ -90,7 +91,7 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def without_our_frames(error: BaseException, *, only_own: bool = False) -> BaseException:
-    """Remove our frames from an error's traceback, and from those of its causes and contexts.
+    """Remove our frames from an error's traceback, and from those of its causes, contexts and parts.
 
     Args:
         error: The error.
@@ -104,7 +105,7 @@ def without_our_frames(error: BaseException, *, only_own: bool = False) -> BaseE
             continue
         seen.add(id(item))
         item.__traceback__ = _strip(item.__traceback__, only_own=only_own)
-        todo += [item.__cause__, item.__context__]
+        todo += [item.__cause__, item.__context__, *(item.exceptions if isinstance(item, BaseExceptionGroup) else ())]
     return error
 
 
