@@ -14,6 +14,7 @@ from gradinspect.cli.options.whole_steps import (
     check_can_run_again,
     check_hint,
     is_cuda,
+    seconds_of,
     size_of,
 )
 from gradinspect.cli.output.console import print_lines, terminal_page
@@ -43,6 +44,9 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
         str | None,
         typer.Option(metavar="NAME", help="Also try smaller batches of the size NAME, or NAME=64 for {NAME}."),
     ] = None,
+    budget: Annotated[
+        str, typer.Option("--budget", metavar="SECONDS", help="Try no more plans after this time: 60s.")
+    ] = "120s",
     steps: NumSteps = 2,
     hint: Hint = None,
     device: Annotated[
@@ -70,7 +74,9 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
         counts_as_cuda=is_cuda(device, measured_by="--try" if tries else None),
     )
 
-    found = find_plan(asked, limit, steps, tries=tries, rounds=rounds, split=split)
+    found = find_plan(
+        asked, limit, steps, budget=seconds_of(f"--budget {budget}", budget), tries=tries, rounds=rounds, split=split
+    )
     if output_format == "json":
         print_text(render_plan_json(found))
     else:

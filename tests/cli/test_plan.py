@@ -116,7 +116,18 @@ def test_where_no_plan_fits_it_says_what_stands_in_the_way(tmp_path: Path) -> No
 
     assert done.returncode == 1
     assert re.match(r"No plan goes below \d+\.\d KiB: [^:]+, train\.py:\d+\.\n", done.stdout)
+    assert "At that moment there are: " in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.slow
+def test_a_budget_ends_the_search(tmp_path: Path) -> None:
+    """Without any time, the program is run as it is, and no plan is claimed to be the lowest."""
+    status, figures = planned(PROGRAMS["SGD"], tmp_path, "--fit", "1KiB", "--budget", "0s")
+
+    assert (status, figures["is_cut"], figures["num_runs"]) == (1, True, 1)
+    assert figures["sentence"].startswith("No plan was found in time; the lowest peak is ")
+    assert sum(figures["lowest"]["alive"].values()) == figures["peak_bytes"]
 
 
 @pytest.mark.slow
@@ -311,12 +322,14 @@ def test_a_variable_that_holds_memory_is_deleted(tmp_path: Path) -> None:
          "'--split batch' does not say how large 'batch' is. Write --split batch=64.\n"),
         (("train.py", "--fit", "1GiB", "--split", "steps=8"),
          "'--split steps=8': the script itself sets 'steps'. Write --split steps.\n"),
+        (("train.py", "--fit", "1GiB", "--budget", "soon"),
+         "'--budget soon' is not a time in seconds. Give one such as 60s.\n"),
         (("-", "--fit", "1GiB"),
          "'-' can be read only once, and 'plan' runs it several times. Give a file.\n"),
         (("train.py", "--fit", "1GiB"), "'train.py' never calls backward in this process, so there are no gradients to "
          "observe. Give a script that trains.\n"),
     ],
-    ids=["no size", "no name", "no number", "two numbers", "stdin", "no backward"],
+    ids=["no size", "no name", "no number", "two numbers", "no time", "stdin", "no backward"],
 )  # fmt: skip
 def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
     """Exit 2, and no traceback."""

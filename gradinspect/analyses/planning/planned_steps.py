@@ -1,6 +1,6 @@
 """The record of a run under a plan."""
 
-from gradinspect.analyses.memory.step import StepMemory, needed_bytes
+from gradinspect.analyses.memory.step import StepMemory, bytes_by_kind, needed_bytes
 from gradinspect.analyses.planning.changes import (
     Change,
     ChunkLoss,
@@ -48,5 +48,6 @@ def outcome_of(plan: Plan, steps: PlannedSteps) -> PlanOutcome:
         flops=steps.flops,
         moved_bytes=steps.moved_bytes,
         at=steps.memory.at,
+        alive=bytes_by_kind(steps.memory),
         on=steps.memory.on,
     )

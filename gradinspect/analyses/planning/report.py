@@ -2,7 +2,7 @@
 
 from textwrap import indent
 
-from gradinspect.analyses.memory.step import Origin, is_accelerator, moment_name
+from gradinspect.analyses.memory.step import KIND_NAMES, Origin, is_accelerator, moment_name
 from gradinspect.analyses.planning.changes import HeldVariable, OutermostModule
 from gradinspect.analyses.planning.code import code_of
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
@@ -72,7 +72,22 @@ def lowest_sentence(report: PlanReport) -> str:
     """Say how far plans can go, and what stands in the way."""
     lowest = report.search.lowest
     what = "" if lowest.at is None else f": {describe_moment(lowest.at)}"
-    return f"No plan goes below {peak_of(lowest)}{what}."
+    if not report.search.is_cut:
+        return f"No plan goes below {peak_of(lowest)}{what}."
+    return f"No plan was found in time; the lowest peak is {peak_of(lowest)}{what}."
+
+
+def floor_sentence(outcome: PlanOutcome) -> str:
+    """Say what is there at the peak of a plan, the largest first; "" if that is not known."""
+    parts = sorted(outcome.alive.items(), key=lambda part: -part[1])
+    listed = ", ".join(f"{KIND_NAMES[kind]} {format_bytes(num_bytes)}" for kind, num_bytes in parts)
+    return f"At that moment there are: {listed}." if listed else ""
+
+
+def cut_sentence(report: PlanReport) -> str:
+    """Say that the search was ended by its budget."""
+    tried = format_count(report.search.num_runs - 1, "plan")
+    return f"{tried} tried in the time that --budget gives: with more, a better one may be found."
 
 
 def describe_moment(at: Origin) -> str:

@@ -8,13 +8,18 @@ Equal modules hold equal bytes, so only their number matters, but for what is co
 what all modules that are not checkpointed hold, and backward begins with the last one. So the first ones are taken.
 More checkpointed modules never need more memory until the peak lies elsewhere; so the smallest number that fits is
 found by bisection, and each number that is looked at is measured.
+
+NOTE [When the time is over]
+A search may end before all plans are tried that it would try. What was found by then is reported, and that there was
+more to try; the plan that is reported first is run from the start all the same.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
-from gradinspect.analyses.memory.step import Origin
+from gradinspect.analyses.memory.step import Origin, StorageKind
 from gradinspect.analyses.planning.blocks import Block
 from gradinspect.analyses.planning.changes import (
     Change,
@@ -35,6 +40,7 @@ class PlanOutcome(Record, frozen=True):
     flops: int = 0
     moved_bytes: int = 0  # to the CPU and back, in one step
     at: Origin | None = None  # the moment of the peak
+    alive: Mapping[StorageKind, int] = {}  # what is there at that moment
     failure: str = ""  # why it cannot be done
     on: str = ""  # the device whose peak it is: the fullest accelerator, or "cpu"
     only_last_step: bool = False  # it was made in that step alone, after steps of another plan
@@ -49,9 +55,14 @@ class FoundPlans(Record, frozen=True):
     lowest: PlanOutcome
     num_runs: int
     refused: tuple[str, ...] = ()  # why changes that round could not be made
+    is_cut: bool = False  # the time was over before all was tried
 
 
 _Way: TypeAlias = Callable[[Block, Sequence[str]], ModuleChange]
+
+
+class TimeIsOver(Exception):  # noqa: N818  # nothing went wrong
+    """Raised instead of a measurement. NOTE [When the time is over]."""
 
 
 class PlanSearch:
@@ -67,7 +78,7 @@ class PlanSearch:
             limit: Bytes that the peak may have.
             blocks: What may be checkpointed.
             kept: Expensive operators, whose results can be held instead of being computed again.
-            measure: Runs a plan.
+            measure: Runs a plan, or raises `TimeIsOver`.
             rounds: Whether gradients may be rounded otherwise even if a plan fits without.
             offloads: Whether what is saved can be moved to the CPU: the program has a device of its own.
         """
@@ -99,6 +110,22 @@ class PlanSearch:
         """
         self._run_whole = run_whole or self._measure
         self._outcomes[plain.plan] = plain
+        is_cut = True
+        with suppress(TimeIsOver):
+            self._try_all(offers, rounding)
+            is_cut = False
+        self._confirm()
+        return FoundPlans(
+            limit=self._limit,
+            plain=plain,
+            fitting=tuple(sorted(filter(self._fits, self._done()), key=_cost)),
+            lowest=self._lowest(),
+            num_runs=len(self._outcomes),
+            refused=tuple(dict.fromkeys(self._refused)),
+            is_cut=is_cut,
+        )
+
+    def _try_all(self, offers: Sequence[Change], rounding: Sequence[Sequence[Change]]) -> None:
         self._accept(offers)
         self._try_modules()
         if self._offloads:
@@ -111,16 +138,6 @@ class PlanSearch:
         if self._rounds or not self._has_fitting():
             self._try_way(Block.halved)
         self._drop_what_is_not_needed()
-        self._confirm()
-        fitting = sorted(filter(self._fits, self._done()), key=_cost)
-        return FoundPlans(
-            limit=self._limit,
-            plain=plain,
-            fitting=tuple(fitting),
-            lowest=self._lowest(),
-            num_runs=len(self._outcomes),
-            refused=tuple(dict.fromkeys(self._refused)),
-        )
 
     def _confirm(self) -> None:
         """Run from the start what is reported first: the cheapest plan that fits, or the one that needs least."""

@@ -1,6 +1,6 @@
 """The options of verbs that watch whole training steps, and what they check."""
 
-from math import isfinite
+from math import inf, isfinite
 from typing import Annotated, TypeAlias
 
 import typer
@@ -44,6 +44,21 @@ def size_of(option: str, text: str) -> int:
     if not size:
         raise GradInspectError(f"'{option}' leaves no memory at all.", "Give a size such as 24GiB.")
     return size
+
+
+def seconds_of(option: str, text: str) -> float:
+    """Read a time.
+
+    Raises:
+        GradInspectError: It is none.
+    """
+    try:
+        seconds = float(text.removesuffix("s"))
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < inf:
+        raise GradInspectError(f"'{option}' is not a time in seconds.", "Give one such as 60s.")
+    return seconds
 
 
 def check_hint(hint: float | None, *, real: bool = False) -> None:

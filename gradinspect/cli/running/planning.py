@@ -1,29 +1,35 @@
 """Search for a plan, and try it."""
 
+import sys
+from collections.abc import Callable
 from functools import partial
+from time import monotonic
 
 from gradinspect.analyses.planning.blocks import blocks_of
 from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, SplitBatch, split_of
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.report import PlanReport
-from gradinspect.analyses.planning.search import PlanSearch
+from gradinspect.analyses.planning.search import PlanOutcome, PlanSearch, TimeIsOver
 from gradinspect.analyses.planning.trial import Trial, compare_gradients, seconds_of_a_step
+from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running.planned_runs import PlannedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
 from gradinspect.cli.running.size_search import WholeSize, whole_size
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
-from gradinspect.units import escape_control
+from gradinspect.units import escape_control, format_bytes, format_count
 
 _ALTERNATES = (
     "Smaller batches were not tried: the program has optimizers that step after backward calls of their own, so that "
     "gradients of one would be added to those of the other."
 )
+PROGRESS_S = 10.0  # between two lines about what was tried
+PROGRESS_IN_A_FILE_S = 60.0  # where nobody waits for them
 ROUNDS = 2  # of the plain program and the plan, in turns
 
 
-def find_plan(
-    request: Request, limit: int, num_steps: int, *, tries: bool, rounds: bool, split: str | None
+def find_plan(  # noqa: PLR0913  # one option for each kind of plan
+    request: Request, limit: int, num_steps: int, *, budget: float, tries: bool, rounds: bool, split: str | None
 ) -> PlanReport:
     """Search for plans that fit, and try the cheapest one with values if that was asked for.
 
@@ -36,7 +42,12 @@ def find_plan(
     plain = runs.plain()
     with sign_of_life(f"plans of {escape_control(request.label)}"):
         search = PlanSearch(
-            limit, blocks_of(plain.uses), plain.products, runs.measure, rounds=rounds, offloads=plain.can_offload
+            limit,
+            blocks_of(plain.uses),
+            plain.products,
+            _telling(runs.measure, limit, budget),
+            rounds=rounds,
+            offloads=plain.can_offload,
         )
         try:
             run_whole = partial(runs.measure, whole=True)
@@ -63,6 +74,29 @@ def find_plan(
         trial=trial,
         failures=tuple(failures),
     )
+
+
+def _telling(measure: Callable[[Plan], PlanOutcome], limit: int, budget: float) -> Callable[[Plan], PlanOutcome]:
+    """Measure until the budget is spent; write a line now and then: `tried 12 plans in 20 s, lowest peak 134.6 MiB`."""
+    begun = told = monotonic()
+    period = PROGRESS_S if sys.stderr is not None and sys.stderr.isatty() else PROGRESS_IN_A_FILE_S
+    done: list[PlanOutcome] = []
+
+    def measured(plan: Plan) -> PlanOutcome:
+        nonlocal told
+        if monotonic() - begun >= budget:
+            raise TimeIsOver
+        done.append(measure(plan))
+        peaks = [outcome.peak_bytes for outcome in done if not outcome.failure]
+        if peaks and monotonic() - told >= period:
+            told = monotonic()
+            number = sum(peak <= limit for peak in peaks)
+            fits = f", {number} fit" if number else ""
+            tried = f"tried {format_count(len(done), 'plan')} in {told - begun:.0f} s"
+            print_message(f"{tried}{fits}, lowest peak {format_bytes(min(peaks))}")
+        return done[-1]
+
+    return measured
 
 
 def _splits(plain: PlannedSteps, size: WholeSize | None) -> list[SplitBatch]:

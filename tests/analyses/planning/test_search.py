@@ -13,7 +13,7 @@ from gradinspect.analyses.planning.changes import (
     ReleaseGradients,
     rounding_of,
 )
-from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome, PlanSearch
+from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome, PlanSearch, TimeIsOver
 
 KEPT = ("aten.mm.default",)
 RELEASE = ReleaseGradients(line="train.py:9", code="optimizer.zero_grad()")
@@ -74,6 +74,24 @@ def test_what_fits_needs_no_change() -> None:
 
     assert search.fitting[0].plan == Plan()
     assert search.num_runs == 1
+
+
+def test_what_was_found_when_the_time_was_over_is_reported() -> None:
+    """The first plan that fits is there after three runs; more time finds a cheaper one."""
+    tried: list[Plan] = []
+
+    def in_time(plan: Plan) -> PlanOutcome:
+        if len(tried) == 3:
+            raise TimeIsOver
+        tried.append(plan)
+        return measured(plan)
+
+    cut = PlanSearch(900, blocks_of(USES), KEPT, in_time).run(measured(Plan()), ())
+    whole = found(900)
+
+    assert (cut.is_cut, cut.num_runs, whole.is_cut) == (True, 4, False)
+    assert cut.fitting[0].peak_bytes <= 900
+    assert cut.fitting[0].flops >= whole.fitting[0].flops
 
 
 def test_gradients_are_freed_before_anything_is_computed_again() -> None:

@@ -67,6 +67,19 @@ def test_where_nothing_fits_the_first_line_says_why() -> None:
     assert page(1000).startswith("No plan goes below 2.0 KiB: the gradient of lm_head, model.py:88.\n")
 
 
+def test_a_search_that_was_cut_short_claims_no_more_than_it_has_tried() -> None:
+    """And where nothing fits, what is there at the lowest peak is listed, the largest first."""
+    lowest = replace(BEST, alive={"parameter": 512, "saved": 1536})
+    search = FoundPlans(limit=1000, plain=PLAIN, fitting=(), lowest=lowest, num_runs=5, is_cut=True)
+    report = PlanReport(source="train.py", torch_version="2.13", search=search, roots=(), notes=(), not_counted=())
+    text = " ".join(" ".join(line.plain for line in PlanPage(width=80).lines(report)).split())
+
+    assert text.startswith(
+        "No plan was found in time; the lowest peak is 2.0 KiB: the gradient of lm_head, model.py:88"
+    )
+    assert "At that moment there are: saved for backward 1.5 KiB, parameters 512 B. 4 plans tried in the time" in text
+
+
 def test_what_was_measured_has_the_last_word() -> None:
     """Scratch memory of kernels may be more than what was left."""
     text = page(2048, measured=2100)

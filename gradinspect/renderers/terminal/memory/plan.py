@@ -12,7 +12,9 @@ from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import (
     PlanReport,
     code_to_paste,
+    cut_sentence,
     excess_bytes,
+    floor_sentence,
     flops_ratio,
     held_sentence,
     lowest_sentence,
@@ -49,6 +51,10 @@ class PlanPage(Page):
             for line in (*_trial_lines(report.trial), *_excess_lines(report)):
                 yield from self.paragraph(line, "  ")
         yield Text()
+        if not search.fitting:
+            yield from self.paragraph(floor_sentence(search.lowest))
+        if search.is_cut:
+            yield from self.paragraph(cut_sentence(report))
         for note in (*report.search.refused, *map(held_sentence, report.held), *report.notes):
             yield from self.paragraph(note)
         yield from self.paragraph(f"{_TRIED} {_OFFLOADED if report.offloads else _NOT_OFFLOADED}")
