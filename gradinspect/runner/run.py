@@ -50,6 +50,7 @@ class Run:
     has_failed: bool = False  # the program ended with an error or an exit code
     may_stop: Callable[[], bool] = lambda: True  # waits for other ranks; False: they need what this program does next
     _captured: set[str] = field(default_factory=set)  # names of calls
+    is_made_up: bool = False  # we called backward, as the program calls none
     is_provisional: bool = False  # a later result may replace this one, so the program must run on
 
     def provisional(self) -> "Run":

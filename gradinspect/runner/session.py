@@ -368,7 +368,7 @@ class Session(Generic[T]):
             return
         if request.loss is None and not outputs_in(value):
             return
-        self._ran_loss = True
+        self._ran_loss = self._run.is_made_up = True
         run_backward(value, request.loss)
 
     @contextmanager

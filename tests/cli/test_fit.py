@@ -297,3 +297,17 @@ def test_an_optimizer_whose_turn_did_not_come_again(tmp_path: Path) -> None:
     script.write_text(IN_TURN.format(rounds=1))
 
     assert "in which not every optimizer stepped 2 times" in " ".join(gradinspect("fit", script).stdout.split())
+
+
+def test_a_step_that_is_made_up_is_said_so_at_the_top(tmp_path: Path) -> None:
+    """And of what; nothing at the end speaks of steps of a program that makes none."""
+    (tmp_path / "model.py").write_text("import torch\n\n\ndef make():\n    return torch.nn.Linear(4, 4)\n")
+    summed = gradinspect("fit", "model.py:make()", "--input", "2x4", cwd=tmp_path).stdout
+    chosen = gradinspect("fit", "model.py:make()", "--input", "2x4", "--loss", "out.sum() * 2", cwd=tmp_path).stdout
+
+    assert summed.splitlines()[1:3] == [
+        "  The step is made up: one call of 'model.py:make()', and backward of the sum of",
+        "  its output, without an optimizer and its state.",
+    ]
+    assert "backward of out.sum() * 2, without" in " ".join(chosen.split())
+    assert "were asked for" not in summed + chosen

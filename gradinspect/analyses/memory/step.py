@@ -156,6 +156,7 @@ class StepMemory(Shown, Record, frozen=True):
     alive: tuple[AliveRow, ...]  # their bytes add up to the peak
     steps: tuple[StepPeak, ...]
     curve: tuple[CurvePoint, ...]
+    made_up: str = ""  # what the step is, if the program makes none
     notes: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()  # of the largest storages
     device: DeviceMemory | None = None  # None: only storages were counted

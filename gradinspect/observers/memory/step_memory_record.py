@@ -64,6 +64,7 @@ def record_step_memory(
         is_real=not run.request.fake,
         asked=asked,
         **{field: getattr(first, field) for field in DeviceSteps.__struct_fields__},
+        made_up=_made_up(phases, run),
         notes=tuple(_notes(phases, run, min(phases.step, asked), ledgers)),
         place=None if job is None else LoneRank(rank=job.rank, world_size=job.world_size),
         collectives=tuple(_collective(sent, origins) for sent in sent_by_rank),
@@ -192,12 +193,22 @@ class _Origins:
         )
 
 
+def _made_up(phases: StepPhases, run: Run) -> str:
+    if not run.is_made_up:
+        return ""
+    loss = "the sum of its output" if run.request.loss is None else run.request.loss
+    optimizer = "" if phases.num_optimizer_steps else ", without an optimizer and its state"
+    return f"The step is made up: one call of '{run.request.label}', and backward of {loss}{optimizer}."
+
+
 def _notes(phases: StepPhases, run: Run, number: int, ledgers: DeviceLedgers) -> list[str]:
     notes, asked = [], ledgers.num_asked
     if run.request.counts_as_cuda:
         notes.append(f"{_AS_CUDA} {_EXPANDS}" if has_expandable_segments() else _AS_CUDA)
     if run.request.job is not None:
         notes.append(_ALONE)
+    if run.is_made_up:
+        return [*notes, *(() if run.fake is None else run.fake.warnings[1:])]
     if not phases.num_optimizer_steps:
         notes.append("No optimizer has stepped: a step is one backward call, without an optimizer's state.")
     if number < asked:

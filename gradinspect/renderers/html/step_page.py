@@ -32,10 +32,11 @@ def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
     how = "measured" if memory.is_real else "predicted"
     of_limit = "" if limit is None else f", limit {format_bytes(limit)}"
     peak = f"peak {format_bytes(memory.peak_bytes)}{on_device(memory)} ({how})"
+    notes = (memory.made_up, *memory.notes, f"Not counted: {', '.join(memory.not_counted)}.")
     page = {
         "title": escape_control(memory.source),
         "figures": escape_control(f"{peak}{of_limit}, torch {memory.torch_version}"),
-        "notes": escape_control(" ".join((*memory.notes, f"Not counted: {', '.join(memory.not_counted)}."))),
+        "notes": escape_control(" ".join(filter(None, notes))),
         "left": LEFT,
         "right": RIGHT,
         "top": TOP,

@@ -57,6 +57,7 @@ class PlanPage(Page):
             yield from self.paragraph(cut_sentence(report))
         for note in (*report.search.refused, *map(held_sentence, report.held), *report.notes):
             yield from self.paragraph(note)
+        yield from self.paragraph("At backward: all that is in memory when backward begins.")
         yield from self.paragraph(f"{_TRIED} {_OFFLOADED if report.offloads else _NOT_OFFLOADED}")
         yield from self.paragraph(f"Not counted: {', '.join(report.not_counted)}.")
 
@@ -66,7 +67,7 @@ class PlanPage(Page):
         shown = _shown(search.fitting) if search.fitting else (search.lowest,)
         rows = [search.plain, *(outcome for outcome in shown if outcome.plan.changes)]
         yield Text()
-        yield Text(f"{'peak':>12}{'held':>12}{'FLOPs':>8}  plan", "bold")
+        yield Text(f"{'peak':>12}{'at backward':>12}{'FLOPs':>8}  plan", "bold")
         for outcome in rows:
             ratio = flops_ratio(outcome, search.plain)
             work = "" if ratio is None else f"x{ratio:.2f}"

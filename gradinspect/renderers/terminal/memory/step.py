@@ -45,6 +45,7 @@ class StepMemoryPage(Page):
     def lines(self, memory: StepMemory, limit: int | None, by: By, choice: RowChoice = ALL_ROWS) -> Iterator[Text]:
         """Yield the page; the tables have the rows of what is chosen."""
         yield self._line(_verdict(memory, limit), "bold")
+        yield from self.paragraph(memory.made_up, "  ")
         first, *others = by_device(memory)
         yield from self._moment(memory, first)
         if limit is not None and memory.peak_bytes > limit:

@@ -173,8 +173,9 @@ class RowWriter:
         first, last = self._number(ids.start), self._number(ids.stop - 1)
         span = first if len(ids) == 1 else f"{first}{self.symbols.to}{last[1:]}"
         yield Part(f"{span}  ", "cyan")
-        yield from self._scope_name(scope, row.copy)
-        yield from self._scope_size(scope, times, is_open=row.is_open)
+        name = list(self._scope_name(scope, row.copy))
+        yield from name
+        yield from self._scope_size(scope, times, "  " if name else "", is_open=row.is_open)
         if row.targets:
             yield Part(f"  {self.symbols.arrow} ", can_wrap=True)
             yield from (part._replace(can_wrap=True) for part in self._ends(row.targets))
@@ -200,7 +201,6 @@ class RowWriter:
         if scope.kind == "shapes":
             title = chain_title([self.graph.nodes[node_id] for node_id in node_ids(scope)], f" {self.symbols.arrow} ")
             yield Part(self._visible(title), "bold", can_shrink=True)
-            yield Part("  ")
             return
         bodies = (scope.items, *scope.copies) if copy is None else ((scope.items, *scope.copies)[copy],)
         place = place_of_call(scope)
@@ -211,15 +211,15 @@ class RowWriter:
         name = call_names(self.graph, [self.graph.modules[module] for module in modules], self.symbols.ellipsis)
         yield Part("with " if scope.kind == "repeat" and len(scope.items) > 1 else "", "dim")
         yield Part(self._visible(name), "bold yellow", can_shrink=True)
-        yield Part(f"  {self._visible(self.graph.modules[modules[0]].class_name)}", "bold", can_shrink=True)
-        yield Part("  ")
+        class_name = f"  {self._visible(self.graph.modules[modules[0]].class_name)}"
+        yield Part(class_name, "bold", is_optional=True, brief=class_name)  # whole, or not at all
 
-    def _scope_size(self, scope: Scope, times: int, *, is_open: bool) -> Iterator[Part]:
+    def _scope_size(self, scope: Scope, times: int, gap: str, *, is_open: bool) -> Iterator[Part]:
         ids = node_ids(scope)
         if times > 1:
             sizes = [sum(self.saved[copy.start : copy.stop]) for copy in copy_ranges(scope)]
             held = f", {format_bytes_between(min(sizes), max(sizes))}" if max(sizes) else ""
-            count = format_count(scope.num_nodes // times, "node")
+            count = gap + format_count(scope.num_nodes // times, "node")
             yield Part(f"{count}{held} each", "dim", is_optional=True, brief=f"{count} each")
             odd = odd_one(sizes)
             if odd is not None:
@@ -227,9 +227,11 @@ class RowWriter:
                 yield Part(words, "yellow", can_wrap=True)
             return
         if not is_open:
-            yield Part(f"{self._shapes(self.graph.nodes[ids.start].forward_outputs)}  ", "green", is_optional=True)
+            shapes = self._shapes(self.graph.nodes[ids.start].forward_outputs)
+            yield Part(gap + shapes, "green", is_optional=True)
+            gap = "  "
         leaves = len(leaves_of(self.graph, scope))
-        yield Part(format_count(scope.num_nodes, "node"), "dim")
+        yield Part(gap + format_count(scope.num_nodes, "node"), "dim", is_optional=True)
         if leaves and not is_open:
             yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
 
