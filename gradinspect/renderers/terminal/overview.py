@@ -88,8 +88,7 @@ class OverviewPage(Page):
         rows = rows or [(f"{row.label}{GAP}{row.detail}", row.num_bytes) for row in rows_by_line(graph, held)]
         rows = sorted(rows, key=lambda row: -row[1])[:MAX_HOLDERS]
         room = min(max((cell_len(self.visible(name)) for name, _ in rows), default=0), self.width - LABEL_CELLS - 20)
-        for name, num_bytes in rows:
-            text = self.fit(name, room)
+        for text, (_, num_bytes) in zip(self.apart([name for name, _ in rows], room), rows, strict=True):
             filler = " " * (room - cell_len(text))
             yield f"{GAP}{text}{filler}{format_bytes(num_bytes):>11}{format_share(num_bytes, total):>6}"
 

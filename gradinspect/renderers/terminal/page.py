@@ -1,13 +1,13 @@
 """The base of all terminal pages: a width, a character set, and text that fits both."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
 from gradinspect.analyses.summary import describe_capture, describe_other_calls
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.summary import GRAD_OPTION
-from gradinspect.renderers.terminal.text import cut_end, shorten, visible, wrap
+from gradinspect.renderers.terminal.text import cut_end, shorten, shorten_apart, visible, wrap
 
 GAP = "  "
 MAX_SENTENCE = 2000  # cells
@@ -31,6 +31,10 @@ class Page:
     def fit(self, text: str, cells: int) -> str:
         """Shorten a text that is too wide by cutting its middle."""
         return shorten(self.visible(text), max(cells, 0), self.ellipsis)
+
+    def apart(self, names: Iterable[str], cells: int) -> list[str]:
+        """Shorten names that stand below each other; no two different ones become alike."""
+        return shorten_apart([self.visible(name) for name in names], max(cells, 0), self.ellipsis)
 
     def title(self, text: str, end: str = "") -> Text:
         """Write the first line of a report; if it is too wide, the file and line at its start stay."""

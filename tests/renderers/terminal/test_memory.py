@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from model_names import PARAMETERS
 from rich.cells import cell_len
 from rich.text import Text
 from strategies import graphs
@@ -194,3 +195,17 @@ def test_growth_is_told_with_its_holder() -> None:
     ]
     assert figures(growth(), GROWTH)["grows"] is True
     assert render_table(ITERATIONS, growth().iterations, "csv").splitlines()[2] == f"2,train.py:20,12,{MIB},2,512"
+
+
+@pytest.mark.parametrize("model", PARAMETERS)
+def test_storages_with_different_names_are_different_rows(model: str) -> None:
+    """At every width of a terminal, also where shapes and lines leave little room for names."""
+    rows = [
+        MemoryRow(label=f"input {name}", detail="f32[3072, 768]  modeling_model.py:431", num_bytes=MIB)
+        for name in PARAMETERS[model]
+    ]
+    for width in range(60, 121, 20):
+        lines = lines_of(list(MemoryPage(width=width).table("storage", rows, None, len(rows) * MIB)))
+
+        assert len(lines) == len(set(lines)) == len(rows) + 2
+        assert max(map(len, lines)) <= width

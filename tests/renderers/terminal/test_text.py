@@ -1,7 +1,9 @@
 """Text that a terminal can be trusted with."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from model_names import PARAMETERS
 from rich.cells import cell_len
 
 from gradinspect.renderers.terminal.text import Part, fit, listed_within, shorten, shorten_apart, visible
@@ -74,3 +76,13 @@ def test_a_dotted_name_loses_its_first_parts() -> None:
     names = ["transformer.h.10.mlp.c_proj.weight", "transformer.h.1.mlp.c_proj.weight", "lm_head.weight"]
 
     assert shorten_apart(names, 24, "…") == ["…h.10.mlp.c_proj.weight", "…h.1.mlp.c_proj.weight", "lm_head.weight"]
+
+
+@pytest.mark.parametrize("model", PARAMETERS)
+def test_parameters_of_real_models_stay_different(model: str) -> None:
+    """In a column of any width that a table gives to names."""
+    for num_cells in range(16, 61, 4):
+        shown = shorten_apart(PARAMETERS[model], num_cells, "…")
+
+        assert len(set(shown)) == len(PARAMETERS[model])
+        assert max(map(cell_len, shown)) <= num_cells

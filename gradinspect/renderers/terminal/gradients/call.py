@@ -25,7 +25,6 @@ from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.name_folding import format_times
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.renderers.terminal.text import shorten_apart
 from gradinspect.units import format_count
 
 CELLS = 8
@@ -189,7 +188,7 @@ class FigureTable:
         room = page.width - figures
         has_bars = norms is not None and room - MIN_BAR_CELLS - len(GAP) >= MIN_NAME
         self._name = max(min(max(longest, MIN_HEAD), room - (MIN_BAR_CELLS + len(GAP) if has_bars else 0)), 10)
-        self._shown = dict(zip(names, self._apart(names), strict=True))
+        self._shown = dict(zip(names, page.apart(names, self._name), strict=True))
         self._bar = min(room - self._name - len(GAP), MAX_BAR_CELLS) if has_bars else 0
 
     def head(self, name: str) -> Text:
@@ -208,9 +207,6 @@ class FigureTable:
         line.rstrip()
         line.truncate(self._page.width)  # a very narrow terminal loses the last columns
         return line
-
-    def _apart(self, names: Sequence[str]) -> list[str]:
-        return shorten_apart([self._page.visible(name) for name in names], self._name, self._page.ellipsis)
 
     def _line(self, name: str, figures: Sequence[str]) -> Text:
         text = self._shown.get(name) or self._page.fit(name, self._name)

@@ -32,8 +32,7 @@ class TimelinePage(Page):
         room = min(room, max(map(cell_len, [*names, HEAD])))
         yield Text(f"{HEAD:{room}}{GAP}{'ms':>{CELLS}}", "bold")
         slowest = max((piece.seconds for piece in rows), default=0.0)
-        for name, piece in zip(names, rows, strict=False):
-            text = self.fit(name, room)
+        for text, piece in zip(self.apart(names, room), rows, strict=False):
             line = Text(f"{text}{' ' * (room - cell_len(text))}{GAP}{_milliseconds(piece.seconds):>{CELLS}}{GAP}")
             share = piece.seconds / slowest if slowest else 0.0
             line.append(self.bar(round(8 * BAR_CELLS * share)), "cyan")

@@ -128,10 +128,9 @@ class MemoryPage(Page):
         if is_too_wide:
             cells = [[label.removesuffix("Backward0"), *detail] for label, *detail in cells]
         widths = self._fitted(_widths(cells), num_cells)
-        return [
-            GAP.join(f"{t}{' ' * (w - cell_len(t))}" for t, w in zip(map(self.fit, row, widths), widths, strict=False))
-            for row in cells
-        ]
+        labels = self.apart([row[0] for row in cells], widths[0]) if cells else []
+        fitted = ([label, *map(self.fit, row[1:], widths[1:])] for label, row in zip(labels, cells, strict=True))
+        return [GAP.join(f"{t}{' ' * (w - cell_len(t))}" for t, w in zip(row, widths, strict=False)) for row in fitted]
 
     def _fitted(self, widths: list[int], num_cells: int) -> list[int]:
         """Narrow a line's file name, or drop the line, then narrow a label, and only then a shape."""

@@ -27,7 +27,7 @@ from gradinspect.analyses.memory.step import (
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.terminal.page import Page
-from gradinspect.renderers.terminal.text import cut_end, shorten_apart
+from gradinspect.renderers.terminal.text import cut_end
 from gradinspect.units import format_bytes, format_count
 
 MAX_ROWS = 12
@@ -109,8 +109,7 @@ class StepMemoryPage(Page):
         yield Text()
         yield self._line(title, "bold")
         rows = folded_groups(groups) if folds else [(group, 1) for group in groups]
-        labels = [self.visible(self._label(group, times)) for group, times in rows[:num_rows]]
-        shown = shorten_apart(labels, self._label_room, self.ellipsis)
+        shown = self.apart([self._label(group, times) for group, times in rows[:num_rows]], self._label_room)
         for (group, _), label in zip(rows, shown, strict=False):
             yield self._row(label, group.num_bytes, total)
         num_left = sum(times for _, times in rows[num_rows:])
