@@ -96,6 +96,70 @@ def _written(node: ast.AST, name: str) -> list[ast.expr]:
     return []
 
 
+def spared_names(file: str, line: int) -> Iterator[tuple[str, list[str]]]:
+    """Yield the names by which a loop over parameters spares some of what it freezes on a line.
+
+    Each with its test: `in`, `startswith` or `endswith`. Of several names in one tuple, one is enough for the loop.
+    """
+    around = enclosing(file, line)
+    loop = next((one for one in around if isinstance(one, ast.For)), None)
+    if loop is None or "named_parameters" not in ast.unparse(loop.iter):
+        return
+    for node in ast.walk(loop):
+        if isinstance(node, ast.If) and contains(node, line):
+            is_then = any(contains(one, line) for one in node.body)
+            yield from _texts_of(node.test, is_wanted=not is_then)
+        elif isinstance(node, ast.If) and any(isinstance(one, ast.Continue) for one in node.body):
+            yield from _texts_of(node.test, is_wanted=True)
+        elif isinstance(node, ast.Assign) and contains(node, line):
+            yield from _texts_of(node.value, is_wanted=True)
+        elif (
+            isinstance(node, ast.Call)
+            and contains(node, line)
+            and node.args
+            and "requires_grad" in ast.unparse(node.func)
+        ):
+            yield from _texts_of(node.args[0], is_wanted=True)
+
+
+def _texts_of(test: ast.expr, *, is_wanted: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a condition asks of a name where it holds, or where it does not."""
+    match test:
+        case ast.BoolOp():
+            for value in test.values:
+                yield from _texts_of(value, is_wanted=is_wanted)
+        case ast.UnaryOp(op=ast.Not()):
+            yield from _texts_of(test.operand, is_wanted=not is_wanted)
+        case ast.Compare(left=text, ops=[ast.In() | ast.NotIn() as op], comparators=[ast.Name()]):
+            if isinstance(op, ast.In) == is_wanted and _constants(text):
+                yield "in", _constants(text)
+        case ast.Call() if is_wanted:
+            yield from _texts_of_call(test)
+
+
+def _texts_of_call(call: ast.Call) -> Iterator[tuple[str, list[str]]]:
+    """Yield the same for `name.startswith("a")` and `any(one in name for one in ("a", "b"))`."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="startswith" | "endswith" as attr), args=[given]):
+            test: str = attr
+        case ast.Call(
+            func=ast.Name(id="any"),
+            args=[ast.GeneratorExp(elt=ast.Compare(ops=[ast.In()]), generators=[ast.comprehension(iter=given)])],
+        ):
+            test = "in"
+        case _:
+            return
+    if _constants(given):
+        yield test, _constants(given)
+
+
+def _constants(node: ast.expr) -> list[str]:
+    """Return the texts that an expression writes out; none if one of them is computed."""
+    parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
+    values = [part.value if isinstance(part, ast.Constant) else None for part in parts]
+    return [value for value in values if isinstance(value, str)] if None not in values else []
+
+
 @lru_cache(maxsize=MAX_FILES)
 def _tree(file: str) -> Any:
     try:

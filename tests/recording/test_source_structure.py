@@ -17,6 +17,7 @@ from gradinspect.recording.source_structure import (
     first_line,
     last_line,
     own_sources,
+    spared_names,
 )
 
 SOURCE = """\
@@ -113,3 +114,34 @@ def test_a_node_that_says_no_last_line_ends_on_its_first() -> None:
     made.lineno = 7
 
     assert (first_line(made), last_line(made)) == (7, 7)
+
+
+SPARED = [
+    ("p.requires_grad = 'lora' in name or 'head' in name", [("in", ["lora"]), ("in", ["head"])]),
+    ("p.requires_grad_(not name.startswith('body'))", []),
+    ("p.requires_grad_(any(one in name for one in ('a', 'b')))", [("in", ["a", "b"])]),
+    ("if 'fc' not in name:\n        p.requires_grad = False", [("in", ["fc"])]),
+    ("if 'body' in name:\n        p.requires_grad = False", []),
+    ("if name.endswith('bias'):\n        pass\n    else:\n        p.requires_grad = False", [("endswith", ["bias"])]),
+    ("if name.startswith(('a', 'b')):\n        continue\n    p.requires_grad = False", [("startswith", ["a", "b"])]),
+    ("if any(one in name for one in wanted) or name == 'x':\n        continue\n    p.requires_grad = False", []),
+]
+
+
+@pytest.mark.parametrize(("body", "spared"), SPARED)
+def test_the_names_that_a_loop_spares(body: str, spared: list[tuple[str, list[str]]], tmp_path: Path) -> None:
+    """Those that keep a parameter from being frozen, not those by which it is."""
+    file = tmp_path / "train.py"
+    file.write_text(f"for name, p in model.named_parameters():\n    {body}\n")
+    line = next(number for number, text in enumerate(file.read_text().split("\n"), 1) if "requires_grad" in text)
+
+    assert list(spared_names(str(file), line)) == spared
+
+
+def test_a_loop_over_something_else_spares_nothing(tmp_path: Path) -> None:
+    """Its condition may be about anything."""
+    file = tmp_path / "train.py"
+    file.write_text("for name in names:\n    p.requires_grad = 'lora' in name\n")
+
+    assert not list(spared_names(str(file), 2))
+    assert not list(spared_names(str(file), 9))

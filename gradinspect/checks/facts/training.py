@@ -11,6 +11,7 @@ UnheldKind: TypeAlias = Literal[
     "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead",
     "group", "twin", "anew",
 ]  # fmt: skip
+FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter"]
 OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "zero"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
 
@@ -133,6 +134,21 @@ class MovedFrozen(Record, frozen=True, kw_only=True):
     names: tuple[str, ...]
     frozen: Frame | None = None
     step: Frame | None = None
+
+
+class FrozenByAccident(Record, frozen=True, kw_only=True):
+    """Parameters do not require grad, and something says that they were meant to learn."""
+
+    kind: FrozenKind
+    names: tuple[str, ...]
+    optimizer: str = ""
+    asked: str = ""  # the name that spares a parameter from being frozen, and that none has
+    frozen: Frame | None = None  # the line that froze them, or what they are copies of
+    called: Frame | None = None  # that of its caller
+    copied: Frame | None = None
+    created: Frame | None = None  # the optimizer
+    step: Frame | None = None
+    num_steps: int = 0  # of the optimizer since then
 
 
 class HookPile(Record, frozen=True, kw_only=True):

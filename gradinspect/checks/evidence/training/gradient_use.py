@@ -283,6 +283,12 @@ class GradientUse:
         for one in held:
             one.step, one.stepped_after, one.is_clipped_well = step, one.backward, one.clipped > one.reached
 
+    def is_idle(self, optimizer: Optimizer) -> bool:
+        """Return whether a step that ends has found no gradient, and no backward has reached what it updates."""
+        held = held_by(optimizer)
+        is_known = not self.blind_until and all(gradient_of(tensor) is None for tensor in held)
+        return is_known and not any(one.is_fresh for one in self.of(held))
+
     def after_step(self, optimizer: Optimizer) -> None:
         """Note which gradients have been used."""
         self.time += 1

@@ -21,6 +21,7 @@ from torch.optim import Optimizer, lr_scheduler
 from gradinspect.checks.evidence.in_place.shared_weights import SharingWeights
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
+from gradinspect.checks.evidence.training.frozen import frozen_by_accident
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.made_anew import MadeAnew
 from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
@@ -35,6 +36,7 @@ from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
 from gradinspect.checks.facts.backward_calls import LastStep
 from gradinspect.checks.facts.training import (
+    FrozenByAccident,
     NothingLoaded,
     OptimizerMisuse,
     OptimizerMisuseKind,
@@ -42,6 +44,7 @@ from gradinspect.checks.facts.training import (
     UnheldParameters,
 )
 from gradinspect.checks.facts.value_flow import OUTSIDE
+from gradinspect.checks.findings import caller_of_helper
 from gradinspect.graph import CallKind, Frame
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.names.names import all_parameters
@@ -237,8 +240,8 @@ class TrainingLog:
         if not self._is_seen():
             return
         with plain_tensors_only():
+            self._optimizers.after_step(optimizer, is_idle=self._gradients.is_idle(optimizer))
             self._gradients.after_step(optimizer)
-            self._optimizers.after_step(optimizer)
             self._parameters.after_step(optimizer, self._optimizers.of(optimizer))
             self._sharing.stepped()
             self._num_calls_before_step = len(self._flow.calls)
@@ -299,6 +302,7 @@ class TrainingLog:
         yield from self._modes.dropouts.values()
         yield from self._repeated.values()
         yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
+        yield from self._frozen()
         yield from self._unloaded
         yield from self._sharing.facts()
 
@@ -322,6 +326,19 @@ class TrainingLog:
                 names=tuple(dict.fromkeys(one.parameter.name or one.where for one in some)),
                 optimizer=first.optimizer.name, created=self._frame(first.optimizer.created),
                 made=self._frame(self._made(first)), backward=self._frame(first.parameter.backward),
+            )  # fmt: skip
+
+    def _frozen(self) -> Iterator[FrozenByAccident]:
+        for one in frozen_by_accident(self._optimizers.seen, self._recorder, self._registrations, self._flow):
+            frozen = self._frame(one.frozen)
+            caller = None if one.frozen is None else self._frame(self._recorder.frames.caller_of(one.frozen))
+            optimizer = one.optimizer
+            yield FrozenByAccident(
+                kind=one.kind, names=one.names, asked=one.asked, frozen=frozen, copied=self._frame(one.copied),
+                called=caller_of_helper(frozen, caller, None), optimizer="" if optimizer is None else optimizer.name,
+                created=None if optimizer is None else self._frame(optimizer.created),
+                step=None if optimizer is None else self._frame(optimizer.step),
+                num_steps=0 if optimizer is None else optimizer.num_idle,
             )  # fmt: skip
 
     def _unheld_now(self) -> Iterator[Unheld]:

@@ -53,6 +53,7 @@ class SeenOptimizer:
     created: int | None = None  # the frame
     order: int = 0  # how many registrations of modules and parameters came before
     num_steps: int = 0
+    num_idle: int = 0  # of the last steps, those that found no gradient
     step: int | None = None  # the frame of the last one
     version: int = 0  # of all its parameters, when compiled code began
     was_compiled: bool = False  # code under torch.compile changed its parameters, so steps may have been missed
@@ -130,10 +131,11 @@ class Optimizers:
             schedulers = instances_of(lr_scheduler.LRScheduler)
             one.has_scheduler = any(scheduler.optimizer is optimizer for scheduler in schedulers)
 
-    def after_step(self, optimizer: Optimizer) -> None:
-        """Note that a step is done, and whether it left a state."""
+    def after_step(self, optimizer: Optimizer, *, is_idle: bool) -> None:
+        """Note that a step is done, whether there was a gradient for it, and whether it left a state."""
         one = self.of(optimizer)
         one.num_steps += 1
+        one.num_idle = one.num_idle + 1 if is_idle else 0
         if not one.has_state:
             one.has_state = any(
                 isinstance(value, torch.Tensor) and ops.numel(value) > 1

@@ -62,7 +62,7 @@ def trained(
             model(torch.ones(1, 2)).sum().backward()
             log.before_step(optimizer, sys._getframe())
             optimizer.step()
-            log.after_step(optimizer)
+            log.after_step(optimizer, is_idle=False)
     return [one.is_replaced for one in log.seen]
 
 
@@ -103,7 +103,7 @@ def zero_rates(*rates: float, scheduled: int = 0, steps: int = 2, other: float |
     scheduler = torch.optim.lr_scheduler.LambdaLR(one, lambda _step: 0.0) if scheduled else None
     for optimizer in every * steps:
         log.before_step(optimizer, sys._getframe())
-        log.after_step(optimizer)
+        log.after_step(optimizer, is_idle=False)
     for _ in range(scheduled):
         log.schedule(scheduler, sys._getframe(), had_backward=True)
     return log.waits() is not None, bool(list(log.without_learning_rate()))
@@ -132,7 +132,7 @@ def test_steps_of_a_scheduler_before_the_first_of_its_optimizer() -> None:
     assert (len(one.scheduled), one.had_backward, one.num_scheduled) == (2, False, 2)
     assert one.name == "SGD"
     log.before_step(optimizer, sys._getframe())
-    log.after_step(optimizer)
+    log.after_step(optimizer, is_idle=False)
     assert (one.name, one.num_steps) == ("optimizer", 1)
     log.schedule(scheduler, sys._getframe(), had_backward=True)
 
@@ -169,7 +169,7 @@ def test_an_optimizer_of_the_program_may_have_a_rate_of_its_own() -> None:
         optimizer = kind([nn.Parameter(torch.ones(2))], lr=0.0)
         for _ in range(2):
             log.before_step(optimizer, sys._getframe())
-            log.after_step(optimizer)
+            log.after_step(optimizer, is_idle=False)
         found = list(log.without_learning_rate())
 
         assert len(found) == (kind is torch.optim.SGD)

@@ -7,6 +7,7 @@ from rule_sentences import line, said
 from gradinspect.checks.facts.training import (
     DroppedResult,
     EvalTraining,
+    FrozenByAccident,
     HookPile,
     IneffectiveFlag,
     MovedFrozen,
@@ -269,3 +270,38 @@ GI307 backward=5 []
             " to a variable, and use that from there on.",
         ]
     )
+
+
+def test_what_is_frozen_by_accident() -> None:
+    """A copy, since a phase, from the start, and by a name that no parameter has."""
+    one = FrozenByAccident(
+        kind="copy", names=("a.weight",), optimizer="opt", frozen=line(3), copied=line(4), created=line(5),
+        step=line(9), num_steps=4,
+    )  # fmt: skip
+    phase = replace(one, kind="phase", copied=None)
+    by_name = FrozenByAccident(kind="filter", names=("a.weight",), frozen=line(3), asked="lora")
+
+    assert said(one, replace(one, frozen=None), phase, replace(phase, kind="never"), by_name) == snapshot("""\
+GI379 frozen=3 copied=4 optimizer=5 step=9 [a.weight]
+  opt holds a.weight, but no step changes them. They do not require grad: they are copies of what
+  was frozen at train.py:3.
+  -> If they should learn, call requires_grad_(True) on the copy of train.py:4. If not, do not pass
+  them to opt at train.py:5.
+GI379 copied=4 optimizer=5 step=9 [a.weight]
+  opt holds a.weight, but no step changes them. They do not require grad: they are copies of frozen
+  ones.
+  -> If they should learn, call requires_grad_(True) on the copy of train.py:4. If not, do not pass
+  them to opt at train.py:5.
+GI379 frozen=3 optimizer=5 step=9 [a.weight]
+  a.weight learned until train.py:3, which set requires_grad to False, and nothing has set it again.
+  opt has stepped 4 times since, without a gradient.
+  -> Set requires_grad to True again before the forward pass that the step of opt at train.py:9
+  belongs to. If they are to stay frozen, remove that step.
+GI379 frozen=3 optimizer=5 step=9 [a.weight]
+  opt has stepped 4 times, each without a gradient: it holds a.weight, which train.py:3 has frozen.
+  -> Set requires_grad to True again before the forward pass that the step of opt at train.py:9
+  belongs to. If they are to stay frozen, remove that step.
+GI379 frozen=3 [a.weight]
+  train.py:3 freezes a.weight, and spares what is called 'lora'. No parameter is called so.
+  -> Which parameters should learn? Ask for a part of their names at train.py:3, in place of 'lora'.\
+""")
