@@ -1,6 +1,7 @@
 """`gradinspect check` as a user types it: broken programs and their lines, clean ones, formats, codes."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,9 @@ def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
     assert done.returncode == 1
 
 
+_UNKNOWN = re.compile("custom Functions? not verified|not measured: inside a torch.func")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", one_in(8, CLEAN), ids=lambda path: path.stem)
 def test_nothing_is_found_in_a_clean_program(script: Path) -> None:
@@ -38,9 +42,8 @@ def test_nothing_is_found_in_a_clean_program(script: Path) -> None:
     *printed, verdict = done.stdout.splitlines()
     assert verdict.startswith("No problems found in ")
     assert done.stdout.startswith(plain.stdout)
-    assert all(
-        line.startswith(("Not checked", "Perhaps meant", "  ")) for line in printed[len(plain.stdout.splitlines()) :]
-    )
+    notes = printed[len(plain.stdout.splitlines()) :]
+    assert all(line.startswith(("Not checked", "Perhaps meant", "  ")) or _UNKNOWN.search(line) for line in notes)
     assert done.stderr == plain.stderr
 
 

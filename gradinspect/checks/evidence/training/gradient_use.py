@@ -328,6 +328,12 @@ class GradientUse:
         self, optimizer: Optimizer, added: Sequence[UsedParameter], step: int | None, other: GradientPart | None = None
     ) -> None:
         frames = {"backward": added[0].backward, "step": step, "other": None if other is None else other.backward}
+        keys = {id(one) for one in added}
+        rest = [one for one in self.of(held_by(optimizer)) if id(one) not in keys]
+        frames["cleared"] = next((one.clearing for one in rest if one.cleared > one.stepped), None)
+        known = self.found.get(("added", id(optimizer)))
+        if known is not None and known.cleared is None and frames["cleared"] is not None:
+            del self.found["added", id(optimizer)]  # in the first iterations there is nothing to clear
         self._misuse("added", id(optimizer), name_of_optimizer(optimizer), added, frames)
 
     def _misuse(

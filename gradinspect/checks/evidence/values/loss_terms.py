@@ -8,7 +8,8 @@ NOTE [Constant terms on purpose]
 People add detached terms to a loss to log their sum, or to compare it with an earlier loss, and say so with detach() or
 no_grad(). So these count only for a term made of parameters themselves, as weight decay is, and for one that detach()
 cut off and a weight was multiplied with: neither has another purpose. Nor has what no_grad() cut off, if it was
-reduced by a mean or a loss function as well: a value that is to be predicted is not.
+reduced by a mean or a loss function as well: a value that is to be predicted is not. If the loss scales something else
+by the same value, as the kernels of a discrepancy share a bandwidth, then that is its purpose.
 
 NOTE [Sampled on purpose]
 A policy samples actions, and the loss has their log-probability: the sample is then an argument of log_prob() only. A
@@ -155,8 +156,20 @@ def constant_terms(calls: Sequence[Call], root: Read) -> Iterator[Term]:
             continue
         for read in calls[number].reads:
             cut, reduced = (None, None) if read.is_live else _detached(calls, read.call)
-            if cut is not None:
+            if cut is not None and not (calls[cut].is_off and _scales_another(calls, root, cut)):
                 yield Term(cut, number, reduced)
+
+
+def _scales_another(calls: Sequence[Call], root: Read, cut: int) -> bool:
+    """Return whether what was cut off is read together with something live other than by adding it."""
+    given = (
+        read.call
+        for number in _behind(calls, root, frozenset())
+        if calls[number].name.strip("_") not in _ADDS
+        for read in calls[number].reads
+        if not read.is_live and read.call > OUTSIDE
+    )
+    return any(cut in ancestors(calls, one) for one in set(given))
 
 
 def _detached(calls: Sequence[Call], number: int) -> tuple[int | None, int | None]:

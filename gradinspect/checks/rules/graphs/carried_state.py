@@ -29,6 +29,7 @@ class Join(NamedTuple):
 
     new: Node
     old: Node
+    is_in_sequence: bool = False  # the same lines do so between the steps of this iteration, too
 
 
 def joins(graph: Graph, old: set[int]) -> list[Join]:
@@ -41,7 +42,22 @@ def joins(graph: Graph, old: set[int]) -> list[Join]:
             if edge is not None and edge.next_node in old:
                 made = graph.nodes[edge.next_node]
                 found.setdefault((node.frame, made.frame), Join(node, made))
-    return list(found.values())
+    inside = _joined_inside(graph, old) if found else set()
+    return [
+        one._replace(is_in_sequence=(one.new.frame, one.old.frame, one.old.name) in inside) for one in found.values()
+    ]
+
+
+def _joined_inside(graph: Graph, old: set[int]) -> set[tuple[int | None, int | None, str]]:
+    """Collect the lines of new nodes that read new ones, with the lines and names of these."""
+    return {
+        (node.frame, made.frame, made.name)
+        for number, node in enumerate(graph.nodes)
+        if number not in old and node.leaf is None
+        for edge in node.next_edges
+        if edge is not None and edge.next_node not in old
+        for made in (graph.nodes[edge.next_node],)
+    }
 
 
 def joins_in_time(graph: Graph, call: EarlierCall) -> list[Join]:
@@ -80,6 +96,9 @@ def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, 
     after: dict[str, None] = {}
     elsewhere: dict[str, None] = {}
     for join in found:
+        if join.is_in_sequence:
+            elsewhere[_where_a_sequence_ends(graph, join)] = None
+            continue
         names = _carried_names(graph, join)
         here = _assigned_beside(graph, join, names, backward) or _visible(names, holds)
         after.update(dict.fromkeys(here))
@@ -152,6 +171,17 @@ def _where_it_is_read(graph: Graph, join: Join, names: set[str], backward: Frame
             )
     return (
         f"Detach what {line_of(made)} made before the next iteration reads it at {line_of(frame_of(graph, join.new))}."
+    )
+
+
+def _where_a_sequence_ends(graph: Graph, join: Join) -> str:
+    """Say what to detach of a value that each step of a sequence makes of the last one, which must keep its graph."""
+    made = frame_of(graph, join.old)
+    names = [] if made is None else assigned_names(made.code)
+    what = f"'{names[0]}' of {line_of(made)}" if len(names) == 1 else f"what {line_of(made)} makes"
+    return (
+        f"Which line keeps {what} for the next iteration? Detach it there, once; not at "
+        f"{line_of(frame_of(graph, join.new))}, where one step of the sequence reads the one before."
     )
 
 

@@ -18,6 +18,7 @@ from gradinspect.units import format_count
 
 FREED = Rule(
     code="GI401",
+    explains=("GI801",),
     title="backward through a freed graph",
     summary="A backward needs nodes whose saved tensors an earlier backward has freed.",
     explanation="Backward frees what the nodes saved as it goes, so it can go through a graph once: 'Trying to "

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gradinspect.checks.facts.training import GradientMisuse
-from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 
 NOT_CLEARED = Rule(
@@ -67,6 +67,17 @@ def clearing_findings(fact: GradientMisuse) -> Iterator[Finding]:
                 *place_of("step", fact.step), *place_of("uncalled", fact.uncalled), *place_of("backward", fact.backward)
             ),
             remedy=f"Add the parentheses at {uncalled}: {fact.uncalled.code.partition('#')[0].strip()}()",
+            subjects=fact.names,
+        )  # fmt: skip
+    elif fact.kind == "added" and fact.cleared is not None and fact.other is None:
+        yield NOT_CLEARED.finding(
+            text=f"{line_of(fact.cleared)} clears a part of what {fact.optimizer} holds, but not {listed(fact.names)}. "
+            f"Their gradients are still there from the step at {line_of(fact.step)}, and backward at "
+            f"{line_of(fact.backward)} adds to them. The next step applies them again.",
+            places=(
+                *place_of("step", fact.step), *place_of("cleared", fact.cleared), *place_of("backward", fact.backward)
+            ),
+            remedy=f"Call {fact.optimizer}.zero_grad() at {line_of(fact.cleared)}, which clears all of it.",
             subjects=fact.names,
         )  # fmt: skip
     elif fact.kind == "added":

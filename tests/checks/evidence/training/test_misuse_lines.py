@@ -83,8 +83,8 @@ def told(events: str, num_optimizers: int = 1) -> Found:
     ("events", "found"),
     [
         ("bBsbBs", [("added", ("a", "b"), {"backward": 4, "step": 6})]),
-        ("bBsbCBs", [("added", ("a",), {"backward": 4, "step": 7})]),
-        ("bBscBs", [("added", ("b",), {"backward": 5, "step": 6})]),
+        ("bBsbCBs", [("added", ("a",), {"backward": 4, "step": 7, "cleared": 5})]),
+        ("bBscBs", [("added", ("b",), {"backward": 5, "step": 6, "cleared": 4})]),
         ("bBcCs", [("cleared", ("a", "b"), {"backward": 1, "cleared": 4, "step": 5})]),
         ("BbCcs", [("cleared", ("a", "b"), {"backward": 2, "cleared": 4, "step": 5})]),
         ("bBcs", []),  # one is left

@@ -123,6 +123,18 @@ GI361 optimizer=1 replaced=2 backward=3 [w, b]
 """)
 
 
+def test_gradients_that_were_cleared_in_part() -> None:
+    """The line that clears the others."""
+    one = GradientMisuse(kind="added", optimizer="opt", names=("w",), backward=line(5), step=line(7), cleared=line(6))
+
+    assert said(one) == snapshot("""\
+GI362 step=7 cleared=6 backward=5 [w]
+  train.py:6 clears a part of what opt holds, but not w. Their gradients are still there from the
+  step at train.py:7, and backward at train.py:5 adds to them. The next step applies them again.
+  -> Call opt.zero_grad() at train.py:6, which clears all of it.\
+""")
+
+
 def test_gradients_that_were_cleared_clipped_or_added_to_at_the_wrong_moment() -> None:
     """All words of each kind; a step that stands before backward in one function is what is to be moved."""
     cleared, clipped = ("added", "closure", "cleared", "partial"), ("early", "late", "scaled", "unscaled", "other")
