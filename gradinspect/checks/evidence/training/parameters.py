@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from gradinspect.checks.evidence.in_place.moving_frozen import Moved, MovingFrozen
 from gradinspect.checks.evidence.training.flags import (
     FlagLine,
     FoundFlag,
@@ -23,7 +24,6 @@ from gradinspect.checks.evidence.training.flags import (
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.hook_effects import Effect, Effects, HookEffects
 from gradinspect.checks.evidence.training.memory_twice import NUM_STEPS, MemoryTwice
-from gradinspect.checks.evidence.training.moving_frozen import Moved, MovingFrozen
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.piled_hooks import PiledHooks, piles_by_line
 from gradinspect.checks.evidence.training.registrations import Registrations

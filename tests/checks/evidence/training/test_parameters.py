@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from gradinspect.checks.evidence.in_place.moving_frozen import MovingFrozen
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.memory_twice import MemoryTwice
-from gradinspect.checks.evidence.training.moving_frozen import MovingFrozen
 from gradinspect.checks.evidence.training.optimizers import Optimizers
 from gradinspect.checks.evidence.training.piled_hooks import PiledHooks, line_of_hook
 from gradinspect.checks.evidence.training.registrations import Registrations

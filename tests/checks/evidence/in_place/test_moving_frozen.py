@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from gradinspect.checks.evidence.in_place.moving_frozen import Moved, MovingFrozen
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
-from gradinspect.checks.evidence.training.moving_frozen import Moved, MovingFrozen
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.recording.recorder import Recorder
 
