@@ -3,8 +3,9 @@
 NOTE [Cells as IPython runs them]
 A cell may await. As in a kernel, all cells of such a notebook then run within one event loop, and what a task has to do
 goes on between them; other notebooks run without a loop, so that `asyncio.run` works. A cell with the tag
-`raises-exception` may fail, and the next one runs; a cell that is not Python fails when it is its turn.
-Source: nbclient/client.py; IPython/core/interactiveshell.py `run_code`, IPython 9.
+`raises-exception` may fail, and the next one runs; a cell that is not Python fails when it is its turn. The value of an
+expression at the end of a cell is kept in `_`, `_3` and `Out[3]`, and is not printed.
+Source: nbclient/client.py; IPython/core/interactiveshell.py `run_code` and displayhook.py `update_user_ns`, IPython 9.
 """
 
 import inspect
@@ -23,13 +24,35 @@ GoOn: TypeAlias = Callable[[BaseException], None]
 class Cell(NamedTuple):
     """A code cell."""
 
-    code: CodeType | Exception  # or why it is not Python
+    number: int
+    codes: tuple[CodeType, ...] | Exception  # that of its last expression for itself; or why it is not Python
     may_raise: bool  # the notebook goes on after an error
 
     @property
     def awaits(self) -> bool:
         """Whether it awaits outside of any function."""
-        return isinstance(self.code, CodeType) and bool(self.code.co_flags & inspect.CO_COROUTINE)
+        codes = () if isinstance(self.codes, Exception) else self.codes
+        return any(code.co_flags & inspect.CO_COROUTINE for code in codes)
+
+
+class _Outputs:
+    """Keeps the values of cells as the `sys.displayhook` of IPython does. NOTE [Cells as IPython runs them]."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self.number = 0  # of the cell that runs
+        self._names = namespace
+        self._last = dict.fromkeys(("_", "__", "___"), "")
+        self._values: dict[int, Any] = {}
+        namespace.update(self._last, Out=self._values, _oh=self._values)
+
+    def __call__(self, value: Any) -> None:
+        if value is None or value is self._values:
+            return
+        is_free = all(self._names.get(name, was) is was for name, was in self._last.items())  # not of the program
+        self._last = {"_": value, "__": self._last["_"], "___": self._last["__"]}
+        if is_free:
+            self._names.update(self._last)
+        self._names[f"_{self.number}"] = self._values[self.number] = value
 
 
 def run_cells(cells: Sequence[Cell], namespace: dict[str, Any], go_on: GoOn) -> None:
@@ -40,24 +63,31 @@ def run_cells(cells: Sequence[Cell], namespace: dict[str, Any], go_on: GoOn) -> 
         namespace: Their names.
         go_on: Called with the error of a cell that may raise; raises it if nothing may run after it.
     """
-    if any(cell.awaits for cell in cells):
-        _run_in_loop(cells, namespace, go_on)
-        return
-    for cell in cells:
-        with _errors_of(cell, go_on):
-            _start(cell, namespace)
+    outputs, before = _Outputs(namespace), sys.displayhook
+    sys.displayhook = outputs
+    try:
+        if any(cell.awaits for cell in cells):
+            _run_in_loop(cells, namespace, outputs, go_on)
+            return
+        for cell in cells:
+            with _errors_of(cell, go_on):
+                for _ in _parts(cell, namespace, outputs):
+                    pass
+    finally:
+        if sys.displayhook is outputs:
+            sys.displayhook = before
 
 
-def _run_in_loop(cells: Sequence[Cell], namespace: dict[str, Any], go_on: GoOn) -> None:
+def _run_in_loop(cells: Sequence[Cell], namespace: dict[str, Any], outputs: _Outputs, go_on: GoOn) -> None:
     import asyncio  # noqa: PLC0415  # a program that does not need it does not find it imported
 
     async def run_all() -> Exception | None:
         try:
             for cell in cells:
                 with _errors_of(cell, go_on):
-                    waiting = _start(cell, namespace)
-                    if waiting is not None:
-                        await waiting
+                    for waiting in _parts(cell, namespace, outputs):
+                        if waiting is not None:
+                            await waiting
                 if len(asyncio.all_tasks()) > 1:
                     await asyncio.sleep(BETWEEN_CELLS_S)
         except Exception as error:
@@ -70,11 +100,13 @@ def _run_in_loop(cells: Sequence[Cell], namespace: dict[str, Any], go_on: GoOn) 
         raise failed
 
 
-def _start(cell: Cell, namespace: dict[str, Any]) -> Any:
-    """Run a cell; one that awaits has only begun, and what is returned must be awaited."""
-    if isinstance(cell.code, Exception):
-        raise cell.code
-    return eval(cell.code, namespace)  # noqa: S307  # the user's program
+def _parts(cell: Cell, namespace: dict[str, Any], outputs: _Outputs) -> Iterator[Any]:
+    """Run the parts of a cell; one that awaits has only begun, and what is yielded must be awaited."""
+    outputs.number = cell.number
+    if isinstance(cell.codes, Exception):
+        raise cell.codes
+    for code in cell.codes:
+        yield eval(code, namespace)  # noqa: S307  # the user's program
 
 
 @contextmanager

@@ -7,12 +7,16 @@ only measures or captures Python; otherwise it may be another language, and the 
 as it is stays as it is. What a cell asks of `get_ipython()` is left out in the same way.
 """
 
+import __future__
+
 import ast
 import builtins
 import json
 import linecache
 import re
 import sys
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -23,6 +27,7 @@ from gradinspect.units import brief, format_count
 from gradinspect.user_files import read_text
 
 _MAGIC = re.compile(r"^(\s*)(%[A-Za-z]|!|\?|[\w.]+\?{1,2}\s*$|[\w., ]+=\s*(!|%[A-Za-z]))")
+_FUTURE = reduce(or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 _OF_PYTHON = ("%%time", "%%timeit", "%%capture", "%%prun", "%%gradinspect")
 MAX_NAMED = 3
 
@@ -46,6 +51,7 @@ def read_notebook(path: Path) -> Notebook:
         GradInspectError: The file is no notebook, or cannot be read.
     """
     cells, left_out = [], []
+    future = 0  # what cells import from __future__ holds in those after them
     written = [cell for cell in _code_cells(path) if _source_of(cell).strip()]  # an empty cell is not counted
     for number, cell in enumerate(written, 1):
         source = _source_of(cell)
@@ -53,16 +59,31 @@ def read_notebook(path: Path) -> Notebook:
         left_out += [f"cell {number}: {brief(magic, 60)}" for magic in magics]
         file = f"<cell {number}>"
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-        cells.append(Cell(_compiled(text, file), _may_raise(cell)))
+        codes = _compiled(text, file, future)
+        if not isinstance(codes, Exception):
+            future |= reduce(or_, (code.co_flags & _FUTURE for code in codes), 0)
+        cells.append(Cell(number, codes, _may_raise(cell)))
     return Notebook(tuple(cells), tuple(left_out))
 
 
-def _compiled(text: str, file: str) -> CodeType | Exception:
+def _compiled(text: str, file: str, flags: int) -> tuple[CodeType, ...] | Exception:
+    """Compile a cell in two parts if its last statement is an expression, whose value `sys.displayhook` is given."""
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
-        code: CodeType = compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        body = compile(text, file, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True).body
+        has_value = bool(body) and isinstance(body[-1], ast.Expr) and not _is_quiet(text, body[-1])
+        first, last = (body[:-1], body[-1:]) if has_value else (body, [])
+        code = compile(ast.Module(first, []), file, "exec", flags, dont_inherit=True)
+        flags |= code.co_flags & _FUTURE
+        return (code, compile(ast.Interactive(last), file, "single", flags, dont_inherit=True)) if last else (code,)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return error
-    return code
+
+
+def _is_quiet(text: str, last: ast.stmt) -> bool:
+    """Return whether a semicolon follows a statement."""
+    line = text.splitlines()[(last.end_lineno or 1) - 1].encode()
+    return line[last.end_col_offset :].lstrip().startswith(b";")
 
 
 def note_left_out(path: Path, left_out: tuple[str, ...]) -> None:
@@ -124,6 +145,8 @@ def _without_magics(source: str) -> tuple[str, list[str]]:
     """Replace what only IPython understands, and return it. NOTE [Magics]."""
     lines = source.splitlines()
     first = next((index for index, line in enumerate(lines) if line.strip()), None)
+    indent = "" if first is None else lines[first][: -len(lines[first].lstrip())]
+    lines = [line.removeprefix(indent) for line in lines]  # as IPython does
     magics = []
     if first is not None and lines[first].startswith("%%"):
         magics.append(lines[first].strip())

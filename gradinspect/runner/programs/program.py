@@ -1,5 +1,6 @@
 """Run a script or a module in this process, as `python` itself would."""
 
+import opcode
 import os
 import sys
 import traceback
@@ -18,6 +19,7 @@ from gradinspect.runner.programs.notebooks import has_cells
 from gradinspect.source import Module, Script
 
 _OURS = os.path.join(str(Path(__file__).parent.parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
+_RAISES = opcode.opmap["RAISE_VARARGS"]
 _EXCEPTHOOK = sys.__excepthook__  # a program may replace that too
 _CALLS_MODE = ("handle_torch_function", os.path.join("torch", "overrides.py"))  # noqa: PTH118  # the end of a path
 
@@ -141,9 +143,17 @@ def _calls_itself_by_our_mode(before: Sequence[types.TracebackType], code: types
 
 def _show_error(error: BaseException, stopper: Stops) -> None:
     """Show an error after which a notebook goes on; it cannot do so after a stop or Ctrl-C."""
-    if stopper.is_stopping or isinstance(error, KeyboardInterrupt):
+    if stopper.is_stopping or (isinstance(error, KeyboardInterrupt) and not _raises_itself(error)):
         raise error
     print_error(without_our_frames(error))
+
+
+def _raises_itself(error: BaseException) -> bool:
+    """Return whether a statement raised an error, rather than a signal."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry is not None and entry.tb_frame.f_code.co_code[entry.tb_lasti] == _RAISES
 
 
 def leave_as_python(end: ProgramEnd) -> NoReturn:

@@ -182,7 +182,7 @@ def test_a_stop_in_a_cell_that_may_raise_ends_the_run(tmp_path: Path) -> None:
     """It is ours, not an error of the cell; Ctrl-C ends a run, too."""
     stops = f"{MAY_RAISE}{AWAITS[0]}\nw.sum().backward()"
     done = gradinspect("trace", notebook(tmp_path / "a.ipynb", stops, "print('too late')").name, cwd=tmp_path)
-    keys = f"{MAY_RAISE}raise KeyboardInterrupt"
+    keys = f"{MAY_RAISE}import signal\nsignal.raise_signal(signal.SIGINT)"
     interrupted = gradinspect("trace", notebook(tmp_path / "b.ipynb", keys, "print('too late')").name, cwd=tmp_path)
 
     assert "cell 1:5  w.sum().backward()" in done.stdout
@@ -208,9 +208,31 @@ print('names', 'shell' in shell.user_ns)"""
 
 PRINTS = ("import torch\nw = torch.ones(2, requires_grad=True)", "(w * 2).sum().backward()\nprint(w.grad)", "%time\n5")
 
+KEEPS = (
+    "from __future__ import annotations\nimport torch\nw = torch.ones(2, requires_grad=True)",
+    "    def typed(x: Missing) -> 'one':\n        return x\n    typed(3)",
+    "\n  print(_, __, _2, Out)\n  # the end\n  4 ; # quiet",
+    "print(_, typed.__annotations__)\nNone",
+    f"{MAY_RAISE}raise KeyboardInterrupt",
+    "(w * 2).sum().backward()\n'five'",
+    "print(_, __, sorted(Out))\n_ = 'mine'",
+    "7",
+    "print(_, __, _8, Out[8])",
+)
+LOOPS = (
+    *KEEPS,
+    "import asyncio\nasync def give(): return 9",
+    "await asyncio.sleep(0, 1)\nawait give()",
+    "print(_, _11)",
+)
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cells", [(ITERATES, *AWAITS), FAILS, PRINTS], ids=["awaits", "fails", "prints"])
+@pytest.mark.parametrize(
+    "cells",
+    [(ITERATES, *AWAITS), FAILS, PRINTS, KEEPS, LOOPS],
+    ids=["awaits", "fails", "prints", "keeps", "loops"],
+)
 def test_it_runs_as_nbclient_runs_it(cells: tuple[str, ...], tmp_path: Path) -> None:
     """The same is printed, as many errors are shown, and the same cell ends the run, as in a kernel."""
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
@@ -223,7 +245,7 @@ def test_it_runs_as_nbclient_runs_it(cells: tuple[str, ...], tmp_path: Path) -> 
     printed = [output.text for output in outputs if output.get("name") == "stdout" and "CPU times" not in output.text]
     failed = [output.ename for output in outputs if output.output_type == "error"]
     ours = gradinspect("find", path.name, "class=Mul*", "--continue", cwd=tmp_path)
-    errors = [line for line in ours.stderr.splitlines() if line.startswith(tuple(f"{name}:" for name in failed))]
+    errors = [line for line in ours.stderr.splitlines() if line.partition(":")[0] in failed]
 
     assert printed
     assert "".join(printed) in ours.stdout
