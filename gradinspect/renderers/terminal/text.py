@@ -22,7 +22,7 @@ class Part(NamedTuple):
     text: str
     style: str = ""
     can_shrink: bool = False  # a long name keeps both ends
-    is_optional: bool = False  # dropped first; one with a brief form after that
+    is_optional: bool = False  # dropped first; one with a brief form after that, the last first
     can_wrap: bool = False  # may go on a line of its own
     brief: str = ""  # what is said instead, before a name is shortened: "Conv" for "ConvBackward0"
 
@@ -167,25 +167,22 @@ def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
     """Join parts in at most `num_cells`: drop optional parts, shorten names, longest first, cut the end."""
     fitted = list(parts)
     excess = sum(cell_len(part.text) for part in fitted) - num_cells
-    excess = _drop(fitted, [part for part in fitted if part.is_optional and not part.brief], excess)
+    for part in [part for part in fitted if part.is_optional and not part.brief] if excess > 0 else []:
+        fitted.remove(part)
+        excess -= cell_len(part.text)
     for index, part in enumerate(fitted):
         if excess > 0 and part.brief:
             fitted[index] = part._replace(text=part.brief)
             excess -= cell_len(part.text) - cell_len(part.brief)
-    excess = _drop(fitted, [part for part in fitted if part.is_optional], excess)
+    for part in reversed([part for part in fitted if part.is_optional]):
+        if excess > 0:
+            fitted.remove(part)
+            excess -= cell_len(part.text)
     excess = _shrink(fitted, excess, ellipsis)
     text = Text(no_wrap=True, end="")
     for part in fitted:
         text.append(part.text, part.style or None)
     return text if excess <= 0 else _cut(text, num_cells, ellipsis)
-
-
-def _drop(parts: list[Part], optional: Sequence[Part], excess: int) -> int:
-    """Drop parts until the excess is gone; return what is left of it."""
-    for part in optional if excess > 0 else ():
-        parts.remove(part)
-        excess -= cell_len(part.text)
-    return excess
 
 
 def _shrink(parts: list[Part], excess: int, ellipsis: str) -> int:

@@ -99,7 +99,7 @@ v #1-5  model  Sequential  4 nodes                       480 B 100%
 : #1 AddmmBackward0  f32[4, 3]  model.2 Linear           320 B  67%  model.py:21
 :      self, mat2: cut
 : #3 ReluBackward0  f32[4, 20]  model.1 ReLU                         model.py:21
-: > #4-5  model.0  Linear  -> 1 cut                      160 B  33%
+: > #4-5  model.0  Linear  2 nodes  -> 1 cut             160 B  33%
 > 1 block closed; --depth or --full open them
 gradients flow down | cut: to hidden nodes | bytes held, % of all
 """)

@@ -254,4 +254,4 @@ class TreePage:
 
 
 def _needed(parts: Iterable[Part]) -> int:
-    return sum(cell_len(part.text) for part in parts if not part.is_optional)
+    return sum(cell_len(part.text) for part in parts if not part.is_optional or part.brief)

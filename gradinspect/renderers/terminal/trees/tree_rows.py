@@ -231,7 +231,8 @@ class RowWriter:
             yield Part(gap + shapes, "green", is_optional=True)
             gap = "  "
         leaves = len(leaves_of(self.graph, scope))
-        yield Part(gap + format_count(scope.num_nodes, "node"), "dim", is_optional=True)
+        count = gap + format_count(scope.num_nodes, "node")
+        yield Part(count, "dim", is_optional=True, brief=count)
         if leaves and not is_open:
             yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
 
