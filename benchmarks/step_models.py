@@ -170,7 +170,9 @@ class Training:
         make_model, self.make_input = MODELS[name]
         self.features = features
         self.device = torch.device(device)
-        self.model = make_model().to(self.device)
+        self.model = make_model()
+        if self.device.type != "cpu":  # `to` cannot swap the tensors of a model on fake tensors
+            self.model.to(self.device)
         self.optimizer = OPTIMIZERS[optimizer](self.model.parameters(), **LOOPS[loop])
         self.average = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(0.99)) if "EMA" in features else None
         if "checkpointing" in features:

@@ -1,6 +1,5 @@
 """Search for a plan, and try it."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
@@ -11,7 +10,7 @@ from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.report import PlanReport
 from gradinspect.analyses.planning.search import PlanOutcome, PlanSearch, TimeIsOver
 from gradinspect.analyses.planning.trial import Trial, compare_gradients, seconds_of_a_step
-from gradinspect.cli.output.printing import print_message
+from gradinspect.cli.output.printing import is_watched, print_message
 from gradinspect.cli.running.planned_runs import PlannedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
 from gradinspect.cli.running.size_search import WholeSize, whole_size
@@ -79,7 +78,7 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
 def _telling(measure: Callable[[Plan], PlanOutcome], limit: int, budget: float) -> Callable[[Plan], PlanOutcome]:
     """Measure until the budget is spent; write a line now and then: `tried 12 plans in 20 s, lowest peak 134.6 MiB`."""
     begun = told = monotonic()
-    period = PROGRESS_S if sys.stderr is not None and sys.stderr.isatty() else PROGRESS_IN_A_FILE_S
+    period = PROGRESS_S if is_watched() else PROGRESS_IN_A_FILE_S
     done: list[PlanOutcome] = []
 
     def measured(plan: Plan) -> PlanOutcome:

@@ -32,7 +32,8 @@ _TRIED = (
     "else fits, a cross-entropy in chunks, with --split smaller batches, and saved tensors in half precision."
 )
 _OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
-_NOT_OFFLOADED = "Not tried: offloading to the CPU, where the program runs (--device cuda)."
+_NOT_TRIED = "Not tried: ranges of a flat Sequential (checkpoint_sequential), optimizers that step inside backward"
+_NOT_OFFLOADED = ", offloading to the CPU, where the program runs (--device cuda)"
 
 
 class PlanPage(Page):
@@ -58,7 +59,7 @@ class PlanPage(Page):
         for note in (*report.search.refused, *map(held_sentence, report.held), *report.notes):
             yield from self.paragraph(note)
         yield from self.paragraph("At backward: all that is in memory when backward begins.")
-        yield from self.paragraph(f"{_TRIED} {_OFFLOADED if report.offloads else _NOT_OFFLOADED}")
+        yield from self.paragraph(_tried(report))
         yield from self.paragraph(f"Not counted: {', '.join(report.not_counted)}.")
 
     def _table(self, report: PlanReport) -> Iterator[Text]:
@@ -138,6 +139,13 @@ def _excess_lines(report: PlanReport) -> Iterator[str]:
         enough = max(report.search.limit - excess, 1)
         what = f"{format_bytes(excess)} above the limit, because of what is not counted"
         yield f"{what}: ask for a plan that leaves room for it, --fit {enough}"
+
+
+def _tried(report: PlanReport) -> str:
+    """Say what was tried, and what could be tried by hand."""
+    if report.offloads:
+        return f"{_TRIED} {_OFFLOADED} {_NOT_TRIED}."
+    return f"{_TRIED} {_NOT_TRIED}{_NOT_OFFLOADED}."
 
 
 def _range(seconds: tuple[float, float]) -> str:
