@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from gradinspect.analyses.structure.expansion import fits_unfolded
-from gradinspect.analyses.structure.folding import Item, Scope, ids_of_copy, node_ids
+from gradinspect.analyses.structure.folding import Item, Scope, node_ids
 from gradinspect.graph import Graph, Size, TensorInfo
 from gradinspect.units import format_bytes
 
@@ -86,7 +86,7 @@ def _repeats(items: Iterable[Item]) -> Iterator[Scope]:
 
 def copy_ranges(scope: Scope) -> list[range]:
     """Return the ids of each copy of a repeat, including the first."""
-    return [ids_of_copy(scope, copy) for copy in range(len(scope.copies) + 1)]
+    return [range(node_ids(body[0]).start, node_ids(body[-1]).stop) for body in (scope.items, *scope.copies)]
 
 
 def _are_alike(values: Sequence[object], copies: Sequence[range]) -> bool:

@@ -4,8 +4,8 @@ What comes in: dotted names. What goes out: a name for each group, with those it
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from statistics import median
 from typing import Final, TypeVar
 
 from gradinspect.analyses.structure.call_names import INDEX
@@ -47,7 +47,8 @@ def odd_one(values: Sequence[float]) -> tuple[int, float] | None:
     """
     if len(values) < MIN_ALIKE:
         return None
-    factors = [_times(value, median([*values[:place], *values[place + 1 :]])) for place, value in enumerate(values)]
+    ordered = sorted(values)
+    factors = [_times(value, _median_of_others(ordered, bisect_left(ordered, value))) for value in values]
     place = max(range(len(values)), key=lambda place: abs(math.log(factors[place])) if factors[place] > 0 else math.inf)
     return None if 1 / ODD < factors[place] < ODD else (place, factors[place])
 
@@ -55,6 +56,14 @@ def odd_one(values: Sequence[float]) -> tuple[int, float] | None:
 def format_times(times: float) -> str:
     """Write how many times the others something is: `3.1 times`, `0.2 times`."""
     return f"{times:,.1f} times" if 0.05 <= times < 1e6 else f"{times:.1e} times"
+
+
+def _median_of_others(ordered: Sequence[float], place: int) -> float:
+    """Return the median without one of the values, in a time that does not depend on how many there are."""
+    half, is_odd = divmod(len(ordered) - 1, 2)
+    middle = (half, half) if is_odd else (half - 1, half)
+    low, high = (ordered[index + (index >= place)] for index in middle)
+    return (low + high) / 2
 
 
 def _times(value: float, others: float) -> float:

@@ -1,6 +1,7 @@
 """What one copy of a repeated block shows for all: shapes, bytes, and where it begins a chain."""
 
 from collections.abc import Sequence
+from time import thread_time
 
 import pytest
 from factories import graph, leaf, op, saved
@@ -8,6 +9,7 @@ from factories import graph, leaf, op, saved
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.copy_ranges import bytes_of_twins, copy_ranges, format_bytes_between, with_ranges
 from gradinspect.analyses.structure.folding import Scope, fold_graph, place_of_call
+from gradinspect.analyses.structure.name_folding import odd_one
 from gradinspect.graph import Graph, ModuleCall, Node, Storage
 
 
@@ -76,3 +78,19 @@ def test_the_first_copy_shows_the_least_and_the_most_bytes() -> None:
 def test_bytes_between(least: int, most: int, text: str) -> None:
     """A unit is written once, and one number where both are alike."""
     assert format_bytes_between(least, most) == text
+
+
+def test_many_copies_take_little_time() -> None:
+    """As long as so many nodes take, not their square: an RNN has as many steps as its text has characters."""
+    names = ("SinBackward0", "MulBackward0", "ExpBackward0")
+    drawn = graph(*(op(names[place % 3], place + 1) for place in range(60_000)), leaf("w", 3))
+    folded = fold_graph(drawn)
+    repeat = folded.items[0]
+    begun = thread_time()
+
+    assert isinstance(repeat, Scope)
+    assert len(copy_ranges(repeat)) == 19_999
+    assert odd_one([len(copy) for copy in copy_ranges(repeat)]) is None
+    assert with_ranges(drawn, folded.items) is drawn
+    assert bytes_of_twins(folded.items, [0] * len(drawn.nodes)) == {}
+    assert thread_time() - begun < 1

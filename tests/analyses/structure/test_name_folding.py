@@ -1,8 +1,21 @@
 """Names that differ in their indices, as one."""
 
-import pytest
+import math
+from statistics import median
 
-from gradinspect.analyses.structure.name_folding import alike, fold_names, name_of_all, name_together
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradinspect.analyses.structure.name_folding import (
+    MIN_ALIKE,
+    ODD,
+    alike,
+    fold_names,
+    name_of_all,
+    name_together,
+    odd_one,
+)
 
 MODULES = {f"h.{block}.{name}" for block in range(12) for name in ("attn", "mlp.0", "mlp.1", "mlp.2")}
 
@@ -44,3 +57,22 @@ def test_rows_of_equal_blocks_go_together() -> None:
 
     assert groups == [[rows[0], rows[2]], [rows[1]], [rows[3]], [rows[4]]]
     assert [name_of_all(name for name, _ in group) for group in groups] == ["h.0-1.attn", "head", "h.2.attn", None]
+
+
+@given(st.lists(st.integers(0, 40), max_size=12))
+def test_the_odd_one_is_measured_by_the_median_of_the_others(values: list[int]) -> None:
+    """It is three times as far as that, up or down, and none of the others is farther."""
+    found = odd_one(values)
+    factors = [
+        value / others if (others := median([*values[:place], *values[place + 1 :]])) else math.inf if value else 1.0
+        for place, value in enumerate(values)
+        if len(values) > 1
+    ]
+    distances = [math.inf if factor in (0, math.inf) else abs(math.log(factor)) for factor in factors]
+
+    if len(values) < MIN_ALIKE or max(distances) < math.log(ODD):
+        assert found is None
+    else:
+        assert found is not None
+        assert found[1] == factors[found[0]]
+        assert distances[found[0]] == max(distances)
