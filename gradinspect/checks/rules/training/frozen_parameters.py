@@ -22,7 +22,8 @@ FROZEN = Rule(
   import torch
   from torch import nn
 
-  teacher = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)).requires_grad_(False)
+  teacher = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+  teacher.requires_grad_(False)
 - student = copy.deepcopy(teacher)  # frozen, too
 + student = copy.deepcopy(teacher).requires_grad_(True)
   student[2] = nn.Linear(16, 2)
