@@ -40,9 +40,12 @@ _limit = _Limit()
 
 
 def getrecursionlimit() -> int:
-    """Return the program's limit."""
-    with _lock:
-        return _limit.of_program if _limit.added else _get()
+    """Return the program's limit.
+
+    Without a lock, which torch.compile cannot trace: `inspect.signature` asks for the limit, and modules that set a
+    buffer in `forward` ask for a signature.
+    """
+    return _limit.of_program if _limit.added else _get()
 
 
 def setrecursionlimit(limit: int, /) -> None:
