@@ -17,6 +17,18 @@ class FakeJob:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompiledRun:
+    """How one of several runs compiles a program, whose values are compared."""
+
+    folder: str  # where the values of the first run are kept
+    keeps: bool = False  # it is that run
+    num_calls: int | None = None  # how many backward calls that run has looked at
+    rounding: int = 0  # which of several other roundings; 0: that of torch
+    backend: str | None = None  # of torch.compile; None: the program's own
+    replays: bool = False  # run each compiled graph again, operator by operator
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """The user's request; an observer decides what is recorded."""
 

@@ -1,6 +1,6 @@
 """`gradinspect diff`: what changed between two graphs, and which of many are equal."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -16,9 +16,11 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_run_words
 from gradinspect.cli.options.sources import Source, Wanted, content_of, parse_line, parse_one, read_source
 from gradinspect.cli.options.user_source import path_namer
+from gradinspect.cli.options.whole_steps import check_can_run_again
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.diff_files import DiffFile, parse_diff_targets, write_diff_targets
 from gradinspect.cli.output.printing import print_message, print_text
+from gradinspect.cli.running.compiled_runs import compare_compiled
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.diff import (
@@ -27,8 +29,12 @@ from gradinspect.renderers.data.diff import (
     render_step_json,
     render_step_markdown,
 )
+from gradinspect.renderers.data.json import plain, render_json
 from gradinspect.renderers.diff_words import CallDiff, Side, StepDiff
+from gradinspect.renderers.terminal.compiled_diff import MAX_ROWS as COMPILED_ROWS
+from gradinspect.renderers.terminal.compiled_diff import CompiledDiffPage
 from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage
+from gradinspect.request import Request
 from gradinspect.source import STDIN, CaptureFile, Script
 from gradinspect.storage import without_own_device
 
@@ -61,6 +67,9 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
         typer.Option(min=0, metavar="X", help="Values may differ by X of their norm. Default: by rounding."),
     ] = None,
     atol: Annotated[float, typer.Option(min=0, metavar="X", help="Values may also differ by X.", hidden=True)] = 0.0,
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="Compare one program, compiled, with itself in eager.")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
     output_format: Annotated[
         Format,
@@ -81,7 +90,16 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
     gradinspect diff golden.json.gz train.py --ignore lines --fail-on 'bytes>5%'
 
     gradinspect diff --both 'train.py -- --amp' 'train.py'
+
+    gradinspect diff --compiled train.py
     """
+    if compiled:
+        without = {
+            "--both": both, "--ignore": ignore, "--fail-on": fail_on, "--values": values, "--rtol": rtol is not None,
+            "--atol": atol, "-o": output,
+        }  # fmt: skip
+        program = _one_program(sources or (), run_words, tuple(context.obj or ()), without)
+        return _of_compiled(program, output_format, full=full)
     ignored = parse_aspects(ignore or ())
     gates = [parse_gate(text) for text in fail_on or ()]
     targets = parse_diff_targets(output or [], force=force)
@@ -95,6 +113,49 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
             )
         return report.of_many()
     return report.of_two(lambda compared: write_diff_targets(compared, targets, force=force))
+
+
+def _one_program(
+    sources: Sequence[str], run_words: Sequence[str], arguments: tuple[str, ...], without: Mapping[str, object]
+) -> Request:
+    """Read the program that is compared with itself.
+
+    Raises:
+        GradInspectError: It is not one program, or another option has no effect.
+    """
+    extra = next((option for option, value in without.items() if value), None)
+    if extra is not None:
+        raise GradInspectError(f"'{extra}' has no effect with '--compiled'.", "Remove one of them.")
+    if len(sources) != 1:
+        raise GradInspectError(
+            f"'--compiled' compares one program with itself, and {len(sources) or 'none'} "
+            f"{'were' if len(sources) > 1 else 'was'} given.",
+            "Try: gradinspect diff --compiled train.py",
+        )
+    request = parse_one(sources[0], [sources[0], *run_words], arguments).request
+    check_can_run_again(request, "--compiled")
+    if request.eager or request.fake:
+        option = "--eager" if request.eager else "--fake"
+        raise GradInspectError(f"'{option}' cannot be combined with '--compiled'.", "Remove one of them.")
+    return request
+
+
+def _of_compiled(program: Request, output_format: Format, *, full: bool) -> int:
+    """Compare a program with itself in eager, and return the exit code.
+
+    Raises:
+        GradInspectError: The format is for two sources.
+    """
+    if output_format not in {"text", "json"}:
+        raise GradInspectError(
+            f"'--format {output_format}' is for two sources, and '--compiled' has one.", "Use --format json."
+        )
+    found = compare_compiled(program)
+    if output_format == "json":
+        print_text(render_json(plain(found)))
+    else:
+        print_lines(terminal_page(CompiledDiffPage).lines(found, max_rows=None if full else COMPILED_ROWS))
+    return 0 if found.is_same else FOUND_SOMETHING
 
 
 def _parse_sources(

@@ -17,6 +17,7 @@ from gradinspect.cli.running.rank_results import (
 )
 
 if TYPE_CHECKING:
+    from gradinspect.analyses.diff.compiled import StepValues
     from gradinspect.analyses.gradients.buckets import BucketReport
     from gradinspect.analyses.gradients.stepping import SteppingOutcome
     from gradinspect.analyses.gradients.steps import GradientSteps
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gradinspect.checks.overview import Overview
     from gradinspect.graph import Graph
     from gradinspect.observers.stepping.lockstep import StepListener
+    from gradinspect.request import CompiledRun
     from gradinspect.runner.branches import Branches
     from gradinspect.runner.observer import Observer
     from gradinspect.runner.run import Run
@@ -264,6 +266,18 @@ def planned_steps(num_steps: int, plan: "Plan", branches: "Branches | None" = No
         return StepPlanObserver(run, num_steps, plan, branches)
 
     return Question(observe=observe, a_capture_cannot="be planned for", needs_backward=True)
+
+
+def step_values(how: "CompiledRun") -> "Question[StepValues]":
+    """Ask what the first step computes, or how far that is from what an earlier run has kept."""
+
+    def observe(run: "Run") -> "Observer[StepValues]":
+        from gradinspect.observers.gradients.step_values_observer import StepValuesObserver
+        from gradinspect.observers.graphs.backward_first import backward_first
+
+        return backward_first(run, lambda run: StepValuesObserver(run, how))
+
+    return Question(observe=observe, a_capture_cannot="be run again", needs_values=True, needs_backward=True)
 
 
 def real_steps(num_steps: int, plan: "Plan") -> "Question[RealSteps]":

@@ -31,6 +31,23 @@ MOST_CALLERS = 64
 Place = tuple[tuple[CodeType, int], ...]
 
 
+class SteppedOptimizers:
+    """Which optimizers have stepped."""
+
+    def __init__(self) -> None:
+        """None has."""
+        self._stepped: set[int] = set()  # identities
+
+    def stepped(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        """Note a step."""
+        self._stepped.add(id(optimizer))
+
+    def have_all_stepped(self) -> bool:
+        """Whether each that has something to learn has stepped."""
+        with plain_tensors_only():
+            return all(id(one) in self._stepped or not _can_step(one) for one in instances_of(Optimizer))
+
+
 class PhasesObserver(Observer[tuple[Graph, ...]]):
     """Records the first call on each line of the program, until a step is seen whole."""
 
@@ -44,14 +61,14 @@ class PhasesObserver(Observer[tuple[Graph, ...]]):
         self._places: dict[Place, None] = {}
         self._num_repeats = 0  # calls since the last new one
         self._has_come_again = False  # the first call
-        self._stepped: set[int] = set()  # ids of optimizers
+        self._steps = SteppedOptimizers()
         self._is_done = False
 
     def attached(self) -> AbstractContextManager[None]:
         """Listen to the steps of optimizers."""
         recorder = self._run.recorder
         return optimizer_steps(
-            after=lambda optimizer, *_: self._stepped.add(id(optimizer)),
+            after=self._steps.stepped,
             note=recorder.errors.note,
             turn=recorder.turn,
             is_here=recorder.records_here,
@@ -74,15 +91,11 @@ class PhasesObserver(Observer[tuple[Graph, ...]]):
     def _repeat(self, place: Place, call: EngineCall) -> None:
         self._num_repeats += 1
         self._has_come_again = self._has_come_again or place == next(iter(self._places))
-        if self._num_repeats < MOST_REPEATS and not (self._has_come_again and self._have_all_stepped()):
+        if self._num_repeats < MOST_REPEATS and not (self._has_come_again and self._steps.have_all_stepped()):
             return
         self._is_done = True
         self._run.stop_recording()
         self._run.stop(call.caller)
-
-    def _have_all_stepped(self) -> bool:
-        with plain_tensors_only():
-            return all(id(one) in self._stepped or not _can_step(one) for one in instances_of(Optimizer))
 
     def at_end(
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]

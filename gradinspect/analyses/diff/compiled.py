@@ -1,0 +1,208 @@
+"""Judge whether a compiled step computes what eager does.
+
+NOTE [Rounding, measured]
+Compiled code adds in another order and skips roundings in between, so values differ. By how much is measured: eager
+runs a second time, and each result of an operator is moved by up to one unit in its last place. What a loss or a
+gradient is off by then is what rounding does to it in this program, cancellation included. Compiled code may be off by
+`FACTOR` times that. Over correct programs it is off by less than twice: `benchmarks/compiled.py` prints it.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from gradinspect.graph import Record
+
+FACTOR: Final = 6.0
+BY_CHANCE: Final = 4.0  # a single value may be off by as many times more: roundings may cancel in it
+UNITS: Final = 64.0  # in the last place, of its norm, that any value may be off by
+NOISY: Final = 0.1  # part of its norm: what rounding moves by so much cannot be compared
+STAGES: Final = ("eager", "aot_eager", "aot_eager_decomp_partition")  # backends, each with one step more
+STAGE_WORDS: Final = {
+    "eager": "TorchDynamo, which captures the graph",
+    "aot_eager": "AOTAutograd, which makes the backward graph",
+    "aot_eager_decomp_partition": "the decompositions of operators, or the partitioner",
+}
+
+Role: TypeAlias = Literal["loss", "gradient", "buffer"]
+
+
+class ValueKey(NamedTuple):
+    """Which value it is, in every run of a program."""
+
+    call: int  # of backward; from 0
+    role: Role
+    name: str
+
+
+class StepValue(Record, frozen=True):
+    """A value after a backward call, beside that of the eager run."""
+
+    call: int
+    role: Role
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    norm: float  # of the eager one; of its own in the eager run
+    error: float = 0.0  # the norm of what it is off by
+    num_odd: int = 0  # elements that are NaN or Inf in one of them only
+    problem: str = ""  # why it was not compared: "another shape"
+
+    @property
+    def key(self) -> ValueKey:
+        """Which value it is."""
+        return ValueKey(self.call, self.role, self.name)
+
+    @property
+    def relative(self) -> float:
+        """How far it is off, as a part of its norm."""
+        if not self.error:
+            return 0.0
+        return self.error / self.norm if self.norm else float("inf")
+
+
+class OperatorValue(Record, frozen=True):
+    """An operator of a compiled graph that computes something else than in eager."""
+
+    direction: Literal["forward", "backward"]
+    operator: str  # "aten.mul"
+    forward: str | None  # the function of the forward that it belongs to
+    module: str
+    line: str
+    error: float  # relative
+    rounding: float  # what eager is off by if its inputs are rounded otherwise
+    number: int  # of the compiled graph; from 1
+    is_fused: bool = False  # it is right if the result of each operator is asked for
+
+
+class StepValues(Record, frozen=True):
+    """What one run has computed."""
+
+    calls: tuple[str, ...] = ()  # "backward #1 at train.py:20"
+    values: tuple[StepValue, ...] = ()
+    num_graphs: int = 0  # that torch.compile has made
+    breaks: tuple[str, ...] = ()  # why it has made several
+    backends: tuple[str, ...] = ()  # as the program asked for them
+    first_wrong: OperatorValue | None = None  # operator by operator
+    num_replayed: int = 0  # compiled graphs
+    replay_problem: str = ""  # why one was not
+
+
+class CompiledValueDiff(Record, frozen=True):
+    """A value that compiled code computes wrongly."""
+
+    value: StepValue
+    rounding: float  # relative: what it is off by if eager rounds otherwise
+
+
+class CompiledDiff(Record, frozen=True):
+    """A step of a compiled program beside the same step in eager."""
+
+    label: str
+    calls: tuple[str, ...]
+    num_compared: int
+    differences: tuple[CompiledValueDiff, ...]
+    one_sided: tuple[str, ...]  # sentences: what only one of the runs has
+    incomparable: tuple[str, ...]  # sentences: what was not compared, and why
+    largest: float  # relative, of all that are equal but for rounding
+    largest_rounding: float
+    num_graphs: int
+    breaks: tuple[str, ...]
+    backends: tuple[str, ...]
+    stage: str = ""  # the first backend of `STAGES`, or the program's own, with which it differs
+    right: tuple[str, ...] = ()  # those before it, which compute what eager does
+    failed: tuple[str, ...] = ()  # backends with which the program fails
+    operator: OperatorValue | None = None
+    num_replayed: int = 0  # compiled graphs whose operators were compared
+    replay_problem: str = ""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing differs but by rounding."""
+        return not self.differences and not self.one_sided
+
+
+def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> CompiledDiff:
+    """Compare a compiled run with the eager one.
+
+    Args:
+        label: The program.
+        rounded: What eager computes with other roundings, several times, beside what it computes.
+        compiled: What compiled code computes, beside the same.
+    """
+    noise = _noise(rounded)
+    differences, incomparable, equal = [], [], []
+    one_sided = [] if len(rounded[0].calls) == len(compiled.calls) else [_calls(rounded[0], compiled)]
+    for value in compiled.values:
+        beside = noise.get(value.key)
+        if value.problem:
+            one_sided.append(f"{value.role} of {value.name}: {value.problem}")
+        elif beside is None or beside.problem:
+            incomparable.append(f"{value.name}: two eager runs differ in what they have")
+        elif beside.relative > NOISY:
+            incomparable.append(f"{value.name}: rounding moves it by {beside.relative:.0%}")
+        elif differs(value, beside):
+            differences.append(CompiledValueDiff(value=value, rounding=beside.relative))
+        else:
+            equal.append((value.relative, beside.relative))
+    have = {value.key for value in compiled.values}
+    one_sided += [f"{key.role} of {key.name}: only in eager" for key in noise if key not in have]
+    return CompiledDiff(
+        label=label,
+        calls=compiled.calls,
+        num_compared=len(differences) + len(equal),
+        differences=tuple(sorted(differences, key=lambda one: (one.value.call, -_beyond(one)))),
+        one_sided=tuple(one_sided),
+        incomparable=tuple(incomparable),
+        largest=max((one for one, _ in equal), default=0.0),
+        largest_rounding=max((one for _, one in equal), default=0.0),
+        num_graphs=compiled.num_graphs,
+        breaks=compiled.breaks,
+        backends=compiled.backends,
+    )
+
+
+def _noise(rounded: Sequence[StepValues]) -> dict[ValueKey, StepValue]:
+    """Take the largest of several roundings: one value alone may be right by chance."""
+    found: dict[ValueKey, StepValue] = {}
+    for value in (value for run in rounded for value in run.values):
+        other = found.setdefault(value.key, value)
+        if (bool(value.problem), value.error, value.num_odd) > (bool(other.problem), other.error, other.num_odd):
+            found[value.key] = value
+    return found
+
+
+def differs(value: StepValue, rounded: StepValue) -> bool:
+    """Return whether a value is off by more than rounding. NOTE [Rounding, measured]."""
+    if value.num_odd > rounded.num_odd:
+        return True
+    return value.error > allowed(rounded.error, value.norm, value.dtype, prod(value.shape))
+
+
+def allowed(noise: float, norm: float, dtype: str, num_elements: int) -> float:
+    """Return by how much a value may be off."""
+    unit = UNIT_OF.get(dtype)
+    factor = FACTOR * (1 + BY_CHANCE / max(num_elements, 1))
+    return 0.0 if unit is None else max(factor * noise, UNITS * unit * norm)
+
+
+UNIT_OF: Final = {
+    "float64": 2.0**-52, "complex128": 2.0**-52, "float32": 2.0**-23, "complex64": 2.0**-23, "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+}  # fmt: skip
+
+
+def _beyond(one: CompiledValueDiff) -> float:
+    return one.value.relative / max(one.rounding, 1e-12)
+
+
+def _calls(rounded: StepValues, compiled: StepValues) -> str:
+    return f"backward calls: {len(rounded.calls)} in eager, {len(compiled.calls)} compiled"
+
+
+def stages_before(backends: Sequence[str]) -> tuple[str, ...]:
+    """List the backends that do a part of what those of a program do."""
+    own = set(backends)
+    if len(own) == 1 and (name := next(iter(own))) in STAGES:
+        return STAGES[: STAGES.index(name)]
+    return STAGES

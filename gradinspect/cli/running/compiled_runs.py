@@ -1,0 +1,101 @@
+"""Run a program in eager and compiled, and compare what a step computes."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from gradinspect.analyses.diff.compiled import CompiledDiff, StepValues, judge, stages_before
+from gradinspect.cli.output.printing import print_message
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.forked_runs import ForkedRuns
+from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.request import CompiledRun, Request
+
+ROUNDINGS: Final = (1, 2, 3)
+
+
+def compare_compiled(request: Request) -> CompiledDiff:
+    """Compare a compiled program with itself in eager, and find out where it goes wrong.
+
+    Args:
+        request: The program.
+
+    Raises:
+        GradInspectError: It compiles nothing, or has no backward call.
+        ScriptFailedError: It failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="gradinspect-") as folder:
+        return _Runs(request, folder).compared()
+
+
+class _Runs:
+    def __init__(self, request: Request, folder: str) -> None:
+        self._request = request
+        self._how = CompiledRun(folder=folder)
+        self._runs = ForkedRuns(request)
+
+    def compared(self) -> CompiledDiff:
+        first = self._run(replace(self._how, keeps=True), eager=True, is_silent=self._request.quiet)
+        self._how = replace(self._how, num_calls=len(first.calls))
+        rounded = [self._run(replace(self._how, rounding=number), eager=True) for number in ROUNDINGS]
+        compiled = self._compiled()
+        label = self._request.label
+        if not compiled.num_graphs:
+            raise GradInspectError(
+                f"'{label}' compiles nothing before its first step ends, so there is nothing to compare.",
+                "Does it call torch.compile?",
+            )
+        found = judge(label, rounded, compiled)
+        return found if found.is_same else self._blamed(found, rounded)
+
+    def _blamed(self, found: CompiledDiff, rounded: Sequence[StepValues]) -> CompiledDiff:
+        """Find the first backend with which the program goes wrong, and the operator."""
+        right: list[str] = []
+        failed: list[str] = []
+        for stage in stages_before(found.backends):
+            print_message(f"Comparing with backend {stage} ...")
+            values = self._stage(stage)
+            if values is None:
+                failed.append(stage)
+            elif not judge(self._request.label, rounded, values).is_same:
+                return msgspec.structs.replace(found, stage=stage, right=tuple(right), failed=tuple(failed))
+            else:
+                right.append(stage)
+        print_message("Comparing operator by operator ...")
+        replayed = self._replayed()
+        return msgspec.structs.replace(
+            found,
+            stage=", ".join(found.backends),
+            right=tuple(right),
+            failed=tuple(failed),
+            operator=replayed.first_wrong,
+            num_replayed=replayed.num_replayed,
+            replay_problem=replayed.replay_problem,
+        )
+
+    def _compiled(self) -> StepValues:
+        """Run the program as it is; what it printed is shown if it fails."""
+        try:
+            return self._run(self._how)
+        except ScriptFailedError:
+            return self._run(self._how, is_silent=False)
+
+    def _stage(self, backend: str) -> StepValues | None:
+        """Run it with another backend; None if that fails."""
+        try:
+            return self._run(replace(self._how, backend=backend))
+        except (GradInspectError, ScriptFailedError):
+            return None
+
+    def _replayed(self) -> StepValues:
+        try:
+            return self._run(replace(self._how, replays=True))
+        except (GradInspectError, ScriptFailedError) as error:
+            return StepValues(replay_problem=str(error).rstrip("."))
+
+    def _run(self, how: CompiledRun, *, eager: bool = False, is_silent: bool = True) -> StepValues:
+        request = replace(self._request, eager=eager)
+        return self._runs.run(request, questions.step_values(how), StepValues, is_silent=is_silent)

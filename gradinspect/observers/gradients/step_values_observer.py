@@ -1,0 +1,275 @@
+"""Keep what a step computes in files, or compare it with what an earlier run has kept.
+
+What comes in: the backward calls of a step. What goes out: how large the losses, the gradients and the buffers are
+after each, and by how much they are off.
+"""
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradinspect.analyses.diff.compiled import Role, StepValue, StepValues, ValueKey
+from gradinspect.graph import Graph
+from gradinspect.observers.gradients.rounding import OtherRoundings
+from gradinspect.observers.graphs.compiled_replay import CompiledReplay
+from gradinspect.observers.graphs.phases_observer import SteppedOptimizers
+from gradinspect.recording.frames import source_line
+from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.values.magnitudes import UNREADABLE, why_failed, why_unread
+from gradinspect.request import CompiledRun
+from gradinspect.runner.engine import CallEnd, EngineCall
+from gradinspect.runner.observer import Observer
+from gradinspect.runner.run import Run
+from gradinspect.torch_api.backends import compiling_with, graph_breaks, num_compiled_graphs
+from gradinspect.torch_api.hooks import optimizer_steps
+from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.originals import ops, without_grad
+from gradinspect.torch_api.tensors import plain_tensors_only
+
+MOST_CALLS = 4
+_PART = 2**22  # elements at a time
+_WRAPPED = "_orig_mod."  # between a compiled module's path and that of what it wraps
+_save, _load = torch.save, torch.load
+
+
+class StepValuesObserver(Observer[StepValues]):
+    """Looks at the calls of the first step, or at the one that was asked for, then stops the program."""
+
+    takes_any_call = True
+
+    def __init__(self, run: Run, how: CompiledRun) -> None:
+        """Set up."""
+        self._run = run
+        self._how = how
+        self._folder = Path(how.folder)
+        self._backends: list[str] = []
+        self._replay = CompiledReplay(run.base_folder) if how.replays else None
+        self._calls: list[str] = []
+        self._values: list[StepValue] = []
+        self._steps = SteppedOptimizers()
+        self._is_busy = False
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Begin with the same random numbers in each run, and compile as this run is meant to."""
+        _seed()
+        with ExitStack() as stack:
+            stack.enter_context(optimizer_steps(after=self._steps.stepped, note=self.failed))
+            watch = None if self._replay is None else self._replay.watch
+            stack.enter_context(compiling_with(self._how.backend, self._backends, watch))
+            if self._how.rounding:
+                stack.enter_context(OtherRoundings(self._how.rounding))
+            yield
+
+    def on_call(self, call: EngineCall) -> CallEnd | None:
+        """Look at the values when the engine has run."""
+        is_one = not self._run.request.names_no_call
+        if (is_one and not self._run.is_wanted(call)) or self._is_busy:
+            return None
+        if self._calls and (is_one or self._has_all()):
+            self._run.stop(call.caller)
+            return None
+        walked = self._run.walk_call(call)
+        if walked is None:
+            return None
+        leaves = _named(walked.graph, walked.walk.leaves())
+        walked.walk.close()
+        number = len(self._calls)
+        self._calls.append(self._name(call, walked.graph))
+        losses = [(output.name or f"loss {place}", output.value) for place, output in enumerate(self._outputs(call))]
+        self._is_busy = True
+
+        def finish(returned: object) -> None:
+            self._is_busy = False
+            gradients = (
+                [(name, leaf.grad) for name, leaf in leaves.items()]
+                if call.kind == "backward"
+                else [(f"result {place}", one) for place, one in enumerate(_tensors(returned))]
+            )
+            leaves.clear()
+            self._take(number, losses, gradients)
+            losses.clear()
+
+        def abandon() -> None:
+            self._is_busy = False
+            leaves.clear()
+            losses.clear()
+
+        return CallEnd(finish, abandon)
+
+    def _has_all(self) -> bool:
+        """Whether the first step has been seen; steps of an optimizer in compiled code are not."""
+        if self._how.num_calls is not None:
+            return len(self._calls) >= self._how.num_calls
+        return self._steps.have_all_stepped() or len(self._calls) == MOST_CALLS
+
+    def _outputs(self, call: EngineCall) -> list[Any]:
+        return [output for output in self._run.outputs_of(call) if isinstance(output.value, torch.Tensor)]
+
+    def _name(self, call: EngineCall, graph: Graph) -> str:
+        frame = graph.captured_at.frame
+        line = "" if frame is None else f" at {graph.frames[frame].file}:{graph.frames[frame].line}"
+        return f"{call.name}{line}"
+
+    def _take(self, call: int, losses: Iterable[tuple[str, Any]], gradients: Iterable[tuple[str, Any]]) -> None:
+        with plain_tensors_only(), without_grad(), unobserved():
+            found: dict[ValueKey, torch.Tensor] = {}
+            for role, values in (("loss", losses), ("gradient", gradients), ("buffer", _buffers())):
+                for name, value in values:
+                    if value is not None:
+                        found[ValueKey(call, role, name)] = value  # type: ignore[arg-type]  # its literals
+            path = self._folder / f"{call}.pt"
+            if self._how.keeps:
+                kept = {tuple(key): _copied(value) for key, value in found.items() if why_unread(value) is None}
+                _save(kept, path)
+                self._values += [_own(key, value) for key, value in found.items() if tuple(key) in kept]
+            else:
+                kept = _load(path, weights_only=True) if path.is_file() else {}
+                self._values += [_beside(key, value, kept.get(tuple(key))) for key, value in found.items()]
+
+    def result(self) -> StepValues | None:
+        """Return what was seen."""
+        if not self._calls:
+            return None
+        replay = self._replay
+        return StepValues(
+            calls=tuple(self._calls),
+            values=tuple(self._values),
+            num_graphs=num_compiled_graphs(),
+            breaks=tuple(self._breaks()),
+            backends=tuple(self._backends),
+            first_wrong=None if replay is None else replay.first_wrong,
+            num_replayed=0 if replay is None else replay.num_compared,
+            replay_problem="" if replay is None else replay.problem,
+        )
+
+    def _breaks(self) -> Iterator[str]:
+        for reason, file, line in graph_breaks():
+            place = source_line(file, line, self._run.base_folder) if file else None
+            yield reason if place is None else f"{place.file}:{place.line}: {reason}"
+
+
+def _seed() -> None:
+    """Begin as every other run does; a program that seeds its generators does so later."""
+    random.seed(0)
+    torch.manual_seed(0)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(0)
+
+
+def _named(graph: Graph, leaves: dict[int, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Name leaves as every run names them: those without a name by their shape and order."""
+    found: dict[str, torch.Tensor] = {}
+    counts: Counter[str] = Counter()
+    for number, leaf in leaves.items():
+        record = graph.nodes[number].leaf
+        name = None if record is None else record.name
+        if name is None:
+            shape = ", ".join(map(str, leaf.shape))
+            counts[shape] += 1
+            name = f"unnamed [{shape}]" + (f" {counts[shape]}" if counts[shape] > 1 else "")
+        found[name.replace(_WRAPPED, "")] = leaf
+    return found
+
+
+def _tensors(returned: object) -> list[torch.Tensor]:
+    parts = returned if isinstance(returned, tuple | list) else (returned,)
+    return [part for part in parts if isinstance(part, torch.Tensor)]
+
+
+def _buffers() -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the buffers of all modules, by the path from a module that is in no other; unless two have one name."""
+    modules = [module for module in instances_of(nn.Module) if type(module).__name__ != "OptimizedModule"]
+    parents = {
+        id(child): (module, name)
+        for module in modules
+        for name, child in vars(module).get("_modules", {}).items()
+        if child is not None
+    }
+    found = [
+        (".".join((*_path(module, parents), name)), buffer)
+        for module in modules
+        for name, buffer in vars(module).get("_buffers", {}).items()
+        if buffer is not None
+    ]
+    counts = Counter(name for name, _ in found)
+    return (one for one in sorted(found, key=lambda one: one[0]) if counts[one[0]] == 1)
+
+
+def _path(module: nn.Module, parents: dict[int, tuple[nn.Module, str]]) -> tuple[str, ...]:
+    parts: list[str] = []
+    seen: set[int] = set()
+    while id(module) in parents and id(module) not in seen:
+        seen.add(id(module))
+        module, name = parents[id(module)]
+        parts.append(name)
+    return tuple(reversed(parts))
+
+
+def _copied(value: torch.Tensor) -> torch.Tensor:
+    return ops.clone(ops.contiguous(ops.cpu(ops.detach(value))))
+
+
+def _dtype(value: torch.Tensor) -> str:
+    return str(value.dtype).removeprefix("torch.")
+
+
+def _own(key: ValueKey, value: torch.Tensor) -> StepValue:
+    norm, _, _ = _distance(_copied(value), None)
+    return _value(key, value, norm)
+
+
+def _value(key: ValueKey, value: torch.Tensor, norm: float, **others: Any) -> StepValue:
+    role: Role = key.role
+    shape = tuple(map(int, value.shape))
+    return StepValue(call=key.call, role=role, name=key.name, dtype=_dtype(value), shape=shape, norm=norm, **others)
+
+
+def _beside(key: ValueKey, value: torch.Tensor, kept: torch.Tensor | None) -> StepValue:
+    """Compare a value with that of the run that kept its own."""
+    try:
+        problem = why_unread(value)
+        if problem is None and kept is None:
+            problem = "there is none in eager"
+        elif problem is None and kept is not None and (kept.shape != value.shape or kept.dtype != value.dtype):
+            problem = f"{_kind(value)}, in eager {_kind(kept)}"
+        if problem is not None or kept is None:
+            return _value(key, value, 0.0, problem=problem or "")
+        norm, error, num_odd = _distance(kept, _copied(value))
+        return _value(key, value, norm, error=error, num_odd=num_odd)
+    except UNREADABLE as error:
+        return _value(key, value, 0.0, problem=why_failed(error, value))
+
+
+def _kind(value: torch.Tensor) -> str:
+    return f"{_dtype(value)} [{', '.join(map(str, value.shape))}]"
+
+
+def _distance(kept: torch.Tensor, value: torch.Tensor | None) -> tuple[float, float, int]:
+    """Return the norm of a tensor, that of what another is off by, and how many elements only one has as numbers."""
+    norm = error = 0.0
+    num_odd = 0
+    parts = ops.split(ops.flatten(kept), _PART) if ops.numel(kept) else ()
+    others = ops.split(ops.flatten(value), _PART) if value is not None and ops.numel(kept) else parts
+    for part, other in zip(parts, others, strict=True):
+        mine, theirs = _wide(part), _wide(other)
+        is_number, is_one = ops.isfinite(mine), ops.isfinite(theirs)
+        both = ops.logical_and(is_number, is_one)
+        num_odd += int(ops.item(ops.sum(ops.logical_xor(is_number, is_one))))
+        zero = ops.zeros_like(mine)
+        norm += float(ops.item(ops.sum(ops.square(ops.abs(ops.where(is_number, mine, zero))))))
+        off = ops.where(both, ops.sub(mine, theirs), zero)
+        error += float(ops.item(ops.sum(ops.square(ops.abs(off)))))
+    return norm**0.5, error**0.5, num_odd
+
+
+def _wide(part: torch.Tensor) -> torch.Tensor:
+    return ops.to(part, torch.complex128 if ops.is_complex(part) else torch.float64)

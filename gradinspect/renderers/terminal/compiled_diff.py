@@ -1,0 +1,120 @@
+"""A compiled step beside the same step in eager, on a terminal.
+
+What comes in: a `CompiledDiff`. What goes out: lines of `rich.text.Text`, none wider than asked for.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from gradinspect.analyses.diff.compiled import STAGE_WORDS, CompiledDiff, CompiledValueDiff, OperatorValue
+from gradinspect.analyses.structure.name_folding import alike, name_by_indices
+from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.renderers.terminal.text import shorten_apart
+from gradinspect.units import format_count
+
+MAX_ROWS = 20
+MAX_NOTES = 5
+COLUMNS = (11, 11)
+
+
+class CompiledDiffPage(Page):
+    """Writes a comparison at one width."""
+
+    def lines(self, diff: CompiledDiff, *, max_rows: int | None = MAX_ROWS) -> Iterator[Text]:
+        """Yield what was compared, what differs, who is to blame, and the verdict.
+
+        Args:
+            diff: What differs.
+            max_rows: How many rows at most; None: all.
+        """
+        backends = ", ".join(diff.backends) or "torch.compile"
+        yield self.title(f"{diff.label}  eager beside compiled ({backends})")
+        yield from self.wrapped(self.visible(", ".join(diff.calls)))
+        for reason in diff.breaks[:MAX_NOTES]:
+            yield from self.wrapped(self.visible(f"graph break  {reason}"), "dim", indent=GAP)
+        yield Text()
+        if diff.differences:
+            yield from self._table(diff, max_rows)
+            yield Text()
+        for sentence in diff.one_sided[:MAX_NOTES]:
+            yield from self.wrapped(self.visible(f"{sentence}."), "red")
+        yield from self._more(diff.one_sided)
+        yield from self._blame(diff)
+        yield from self._verdict(diff)
+        for sentence in diff.incomparable[:MAX_NOTES]:
+            yield from self.wrapped(self.visible(f"Not compared: {sentence}."), "dim")
+        yield from self._more(diff.incomparable)
+
+    def _more(self, sentences: Sequence[str]) -> Iterator[Text]:
+        if len(sentences) > MAX_NOTES:
+            yield Text(f"{GAP}and {len(sentences) - MAX_NOTES:,} more", "dim")
+
+    def _table(self, diff: CompiledDiff, max_rows: int | None) -> Iterator[Text]:
+        """Yield the values that differ, those of equal blocks in one row, the worst first in each call."""
+        room = self.width - sum(COLUMNS) - len(GAP) - 10
+        groups = list(alike(diff.differences, lambda one: (one.value.name,), _kind))
+        shown = groups[:max_rows]
+        names = shorten_apart([_name(group) for group in shown], room, self.ellipsis)
+        yield Text(f"{'':10}{'':{room}}{GAP}{'off by':>{COLUMNS[0]}}{'rounding':>{COLUMNS[1]}}", "bold")
+        for name, group in zip(names, shown, strict=True):
+            worst = max(group, key=lambda one: one.value.relative)
+            off = "NaN or Inf" if worst.value.num_odd else f"{worst.value.relative:.1e}"
+            rounding = f"{max(one.rounding for one in group):.1e}"
+            role = worst.value.role
+            yield Text(f"{role:10}{self.visible(name):{room}}{GAP}{off:>{COLUMNS[0]}}{rounding:>{COLUMNS[1]}}")
+        if len(groups) > len(shown):
+            yield Text(f"and {len(groups) - len(shown):,} more rows: --full", "dim")
+
+    def _blame(self, diff: CompiledDiff) -> Iterator[Text]:
+        if not diff.stage:
+            return
+        before = f" It is right with {', '.join(diff.right)}." if diff.right else ""
+        failed = f" It fails with {', '.join(diff.failed)}." if diff.failed else ""
+        part = STAGE_WORDS.get(diff.stage)
+        who = f"It goes wrong with backend {diff.stage}: {part}." if part else f"It goes wrong in {diff.stage} itself."
+        yield from self.wrapped(self.visible(f"{who}{before}{failed}"))
+        if part:
+            return
+        if diff.operator is not None:
+            yield from self.wrapped(self.visible(operator_sentence(diff.operator)), "bold")
+        elif diff.replay_problem:
+            yield from self.wrapped(self.visible(f"Its operators were not compared: {diff.replay_problem}."))
+        elif not diff.num_replayed:
+            yield from self.wrapped("Its operators were not compared: it compiles no graph of AOTAutograd.")
+        else:
+            graphs = format_count(diff.num_replayed, "compiled graph")
+            yield from self.wrapped(f"No operator of {graphs} is off, run alone.")
+
+    def _verdict(self, diff: CompiledDiff) -> Iterator[Text]:
+        graphs = format_count(diff.num_graphs, "compiled graph")
+        if diff.is_same:
+            off = f"at most {diff.largest:.1e} off, where rounding makes {diff.largest_rounding:.1e}"
+            values = format_count(diff.num_compared, "value")
+            yield from self.wrapped(f"No difference but rounding: {values}, {graphs}, {off}.", "bold green")
+            return
+        verb = "differs" if len(diff.differences) == 1 else "differ"
+        some = f"{len(diff.differences):,} of {format_count(diff.num_compared, 'value')} {verb}"
+        yield from self.wrapped(f"{some} by more than rounding, {graphs}.", "bold")
+
+
+def operator_sentence(found: OperatorValue) -> str:
+    """Say which operator is wrong, and where it comes from."""
+    owner = " of ".join(part for part in (found.forward, found.module) if part)
+    what = f"{found.operator} in the {found.direction}" + (f" of {owner}" if owner else "")
+    line = f", {found.line}" if found.line else ""
+    if found.is_fused:
+        return (
+            f"First wrong result: {what}{line}, off by {found.error:.1e}. It is right if each operator's "
+            "result is asked for, so it goes wrong where operators are fused."
+        )
+    return f"First wrong operator: {what}{line}, off by {found.error:.1e} where rounding makes {found.rounding:.1e}."
+
+
+def _kind(one: CompiledValueDiff) -> tuple[object, ...]:
+    return one.value.call, one.value.role, one.value.shape
+
+
+def _name(group: Sequence[CompiledValueDiff]) -> str:
+    names = [one.value.name for one in group]
+    return names[0] if len(names) == 1 else f"{name_by_indices(names)} ×{len(names)}"

@@ -1,0 +1,152 @@
+"""`diff --compiled`: a program, compiled, beside itself in eager."""
+
+import json
+from pathlib import Path
+
+import pytest
+from runs import gradinspect
+
+PROGRAM = """
+import sys
+import torch
+from functorch.compile import make_boxed_func
+from torch import nn
+from torch._dynamo.backends.common import aot_autograd
+
+def wrong(graph, inputs):
+    for call in graph.graph.nodes:
+        if call.target is torch.ops.aten.{operator}:
+            call.target = torch.ops.aten.{instead}
+    graph.recompile()
+    return make_boxed_func(graph.forward)
+
+def right(graph, inputs):
+    return make_boxed_func(graph.forward)
+
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(8))
+        self.register_buffer("calls", torch.zeros(()))
+    def forward(self, x):
+        self.calls += 1
+        return x * self.weight
+
+model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), Gate(), nn.Dropout(0.2), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(model.parameters())
+backend = aot_autograd(fw_compiler={forward}, bw_compiler={backward})
+compiled = torch.compile(model, backend={backend})
+for _ in range(3):
+    optimizer.zero_grad()
+    loss = compiled(torch.randn(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def script(folder: Path, **words: str) -> Path:
+    """Write the program: with a right backend of its own, if nothing else is asked for."""
+    parts = {
+        "operator": "mul.Tensor", "instead": "add.Tensor", "forward": "right", "backward": "right",
+        "backend": "backend", **words,
+    }  # fmt: skip
+    text = PROGRAM
+    for name, word in parts.items():
+        text = text.replace(f"{{{name}}}", word)
+    path = folder / "train.py"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["backend", "'eager'", "'aot_eager'"])
+def test_a_right_program_has_no_difference(tmp_path: Path, backend: str) -> None:
+    """With dropout, a buffer, and no seed; torch.compile has the graphs and breaks that it has without us."""
+    done = gradinspect("diff", "--compiled", script(tmp_path, backend=backend), "--format", "json", is_measured=False)
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert found["num_compared"] == 7  # the loss, five gradients, and a buffer
+    assert (found["num_graphs"], found["breaks"]) == (1, [])
+    assert found["largest"] < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_an_operator_that_is_wrong_on_purpose_is_named(tmp_path: Path, direction: str) -> None:
+    """With its line and module; what comes before it in backward is right."""
+    path = script(tmp_path, **{direction: "wrong"})
+    done = gradinspect("diff", "--compiled", path, "--format", "json")
+
+    found = json.loads(done.stdout)
+    line = path.read_text().splitlines().index("        return x * self.weight") + 1
+    assert done.returncode == 1
+    assert found["right"] == ["eager", "aot_eager", "aot_eager_decomp_partition"]
+    assert found["operator"]["direction"] == direction
+    assert (found["operator"]["operator"], found["operator"]["line"]) == ("aten.mul", f"train.py:{line}")
+    assert found["operator"]["module"] == "2"
+    names = {one["value"]["name"] for one in found["differences"]}
+    assert "2.weight" in names
+    assert ("4.weight" in names) is (direction == "forward")  # backward begins there, and is right
+
+
+@pytest.mark.slow
+def test_what_is_printed_is_what_the_program_prints_once(tmp_path: Path) -> None:
+    """It runs many times, and is heard the first time."""
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import torch\nprint('hello')\nw = torch.randn(3, requires_grad=True)\n"
+        "torch.compile(lambda w: w.exp().sum(), backend='aot_eager')(w).backward()\n"
+    )
+    done = gradinspect("diff", "--compiled", path)
+
+    assert done.returncode == 0
+    assert done.stdout.count("hello") == 1
+    assert "No difference but rounding: 2 values, 1 compiled graph" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_program_that_compiles_nothing_is_said_to(tmp_path: Path) -> None:
+    """In one sentence."""
+    path = tmp_path / "train.py"
+    path.write_text("import torch\nw = torch.randn(3, requires_grad=True)\nw.sum().backward()\n")
+    done = gradinspect("diff", "--compiled", path)
+
+    assert done.returncode == 2
+    assert "compiles nothing before its first step ends" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_program_that_only_fails_compiled_shows_its_error(tmp_path: Path) -> None:
+    """A backend that is not there."""
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import torch\nw = torch.randn(3, requires_grad=True)\n"
+        "torch.compile(lambda w: w.sum(), backend='nowhere')(w).backward()\n"
+    )
+    done = gradinspect("diff", "--compiled", path)
+
+    assert done.returncode == 3
+    assert "Invalid backend: 'nowhere'" in done.stderr
+    assert "gradinspect: The script failed before any backward call: InvalidBackend." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["a.py", "b.py"], "compares one program with itself, and 2 were given"),
+        ([], "compares one program with itself, and none was given"),
+        (["{file}", "--values"], "'--values' has no effect with '--compiled'"),
+        (["{file}", "--eager"], "'--eager' cannot be combined with '--compiled'"),
+        (["{file}", "--format", "github"], "'--format github' is for two sources"),
+        (["-"], "'-' can be read only once"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(tmp_path: Path, words: list[str], sentence: str) -> None:
+    """In one sentence, before anything runs."""
+    path = tmp_path / "train.py"
+    path.write_text("raise SystemExit(9)\n")
+    done = gradinspect("diff", "--compiled", *(word.replace("{file}", str(path)) for word in words))
+
+    assert done.returncode == 2
+    assert sentence in done.stderr.replace("\n", " ")

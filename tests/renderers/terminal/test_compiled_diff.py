@@ -1,0 +1,101 @@
+"""A compiled step beside the same step in eager, on a terminal."""
+
+from msgspec.structs import replace
+
+from gradinspect.analyses.diff.compiled import CompiledDiff, CompiledValueDiff, OperatorValue, StepValue
+from gradinspect.renderers.terminal.compiled_diff import CompiledDiffPage
+
+OPERATOR = OperatorValue(
+    direction="backward", operator="aten.mul", forward="gelu", module="h.3.mlp", line="model.py:31", error=0.5,
+    rounding=1e-7, number=2,
+)  # fmt: skip
+
+
+def difference(name: str, error: float) -> CompiledValueDiff:
+    """Make the gradient of a parameter that is off."""
+    value = StepValue(call=0, role="gradient", name=name, dtype="float32", shape=(4, 4), norm=2.0, error=2 * error)
+    return CompiledValueDiff(value=value, rounding=3e-7)
+
+
+def diff(*differences: CompiledValueDiff) -> CompiledDiff:
+    """Make a comparison of ten values."""
+    return CompiledDiff(
+        label="train.py", calls=("backward #1 at train.py:20",), num_compared=10, differences=differences,
+        one_sided=(), incomparable=(), largest=1e-7, largest_rounding=3e-7, num_graphs=2, breaks=(),
+        backends=("inductor",),
+    )  # fmt: skip
+
+
+def screen(found: CompiledDiff, width: int = 80) -> str:
+    """Write it."""
+    lines = [line.plain.rstrip() for line in CompiledDiffPage(width=width).lines(found)]
+    assert all(len(line) <= width for line in lines)
+    return "\n".join(lines)
+
+
+def test_what_differs_is_a_table_with_the_operator_that_is_to_blame() -> None:
+    """Equal blocks are one row."""
+    blocks = [difference(f"h.{number}.mlp.weight", 0.1 + number / 100) for number in range(3)]
+    blamed = replace(
+        diff(difference("head.weight", 0.4), *blocks), stage="inductor", right=("eager", "aot_eager"),
+        operator=OPERATOR, num_replayed=2, breaks=("train.py:7: print",),
+    )  # fmt: skip
+
+    assert (
+        screen(blamed)
+        == """\
+train.py  eager beside compiled (inductor)
+backward #1 at train.py:20
+  graph break  train.py:7: print
+
+                                                               off by   rounding
+gradient  head.weight                                         4.0e-01    3.0e-07
+gradient  h.0-2.mlp.weight ×3                                 1.2e-01    3.0e-07
+
+It goes wrong in inductor itself. It is right with eager, aot_eager.
+First wrong operator: aten.mul in the backward of gelu of h.3.mlp, model.py:31,
+  off by 5.0e-01 where rounding makes 1.0e-07.
+4 of 10 values differ by more than rounding, 2 compiled graphs."""
+    )
+
+
+def test_no_difference_says_how_far_all_are_off() -> None:
+    """And what was not compared."""
+    assert (
+        screen(replace(diff(), incomparable=("bias: rounding moves it by 50%",)))
+        == """\
+train.py  eager beside compiled (inductor)
+backward #1 at train.py:20
+
+No difference but rounding: 10 values, 2 compiled graphs, at most 1.0e-07 off,
+  where rounding makes 3.0e-07.
+Not compared: bias: rounding moves it by 50%."""
+    )
+
+
+def test_a_part_of_torch_is_named_by_what_it_does() -> None:
+    """Where it is not the backend."""
+    found = replace(diff(difference("a", 0.1)), stage="aot_eager", right=("eager",))
+
+    assert "It goes wrong with backend aot_eager: AOTAutograd, which makes the backward" in screen(found)
+
+
+def test_operators_that_were_not_compared_are_said_to_be() -> None:
+    """Each reason in a sentence."""
+    wrong = replace(diff(difference("a", 0.1)), stage="mine")
+
+    assert "it compiles no graph of AOTAutograd" in screen(wrong)
+    assert "No operator of 2 compiled graphs is off" in screen(replace(wrong, num_replayed=2))
+    assert "not compared: ValueError in compiled graph 1" in screen(
+        replace(wrong, replay_problem="ValueError in compiled graph 1")
+    )
+    fused = replace(wrong, operator=replace(OPERATOR, is_fused=True))
+    assert "where operators are fused" in screen(fused).replace("\n  ", " ")
+
+
+def test_control_characters_of_a_program_are_escaped() -> None:
+    """In names, reasons and lines."""
+    found = replace(diff(difference("a\x1b[2J", 0.1)), breaks=("b\x1b[31m",), stage="c\x1b]0;", one_sided=("d\x07",))
+
+    assert "\x1b" not in screen(found)
+    assert "\x07" not in screen(found)
