@@ -218,7 +218,7 @@ def _copy(one: torch.Tensor) -> torch.Tensor:
     """Copy the whole storage: compiled code relies on strides, also those of a part or of an expanded tensor."""
     with without_grad():
         flat = ops.empty(0, dtype=one.dtype, device=one.device)
-        return ops.set_(flat, one.untyped_storage().clone(), one.storage_offset(), one.shape, one.stride())
+        return ops.set_(flat, ops.untyped_storage(one).clone(), ops.storage_offset(one), one.shape, one.stride())
 
 
 def _random_states() -> dict[str, Any]:
