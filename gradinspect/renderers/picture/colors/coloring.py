@@ -9,6 +9,7 @@ To add a coloring, write a function that returns a `Coloring`, and add it to `CO
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, parameter_rows
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
@@ -19,7 +20,7 @@ from gradinspect.renderers.picture.colors.kinds import (
     color_by_file,
     color_by_module,
 )
-from gradinspect.renderers.picture.colors.looks import BLACK, Coloring, LogRamp, Look, Swatch
+from gradinspect.renderers.picture.colors.looks import BLACK, Coloring, Look, Ramp, Swatch, log_ramp
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.plan.parts import ColorBy
 from gradinspect.units import format_bytes, format_flops
@@ -45,14 +46,16 @@ def color_by_gradient(graph: Graph, _drawn: Sequence[range], palette: Palette) -
     norms = {ran.node: arriving_norm(ran) for ran in gradients_of(graph).nodes}
     leaves = {row.node: None if row.stats is None else row.stats.norm for row in parameter_rows(graph)}
     every = [norm for norm in (*norms.values(), *leaves.values()) if norm is not None]
-    ramp = LogRamp(every, palette.ramp)
+    ramp = log_ramp(every, palette.ramp)
 
     def filled(norm: float | None) -> Look:
         if norm is None:
             return no_gradient(palette)
         if not math.isfinite(norm):
             return not_finite(palette)
-        return zero(palette) if norm == 0 else Look(ramp.fill(norm), f"gradient norm {norm:.1e}", f"norm {norm:.1e}")
+        if norm == 0 or ramp is None:
+            return zero(palette)
+        return Look(ramp.at(math.log10(norm)), f"gradient norm {norm:.1e}", f"norm {norm:.1e}")
 
     def look(ids: range) -> Look:
         inside = [norm for node in ids if (norm := norms.get(node)) is not None]
@@ -69,48 +72,52 @@ def color_by_gradient(graph: Graph, _drawn: Sequence[range], palette: Palette) -
         look=look,
         leaf=lambda node: filled(leaves.get(node)),
         title="color: norm of the incoming gradient, log scale",
-        scale=ramp.swatches("{:.0e}".format),
+        scale=() if ramp is None else ramp.swatches(lambda power: f"{10**power:.0e}"),
         marks=tuple(Swatch(*mark) for mark in marks if mark[0].words in looks),
     )
 
 
 def color_by_bytes(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
     """Color by the bytes held for backward, each storage counted once."""
-    held_before = list(accumulate(held_bytes_by_node(graph), initial=0))
-    totals = [held_before[ids.stop] - held_before[ids.start] for ids in drawn]
-    ramp = LogRamp(totals, palette.ramp)
-    nothing = Look(palette.card, "nothing held")
-
-    def look(ids: range) -> Look:
-        total = held_before[ids.stop] - held_before[ids.start]
-        return Look(ramp.fill(total), f"{format_bytes(total)} held") if total else nothing
-
-    return Coloring(
-        look=look,
-        leaf=lambda _: Look(palette.card, ""),
-        title="color: bytes held for backward, log scale",
-        scale=ramp.swatches(lambda value: format_bytes(round(value))),
-        marks=(Swatch(nothing, "0 B", "nothing held"),) if 0 in totals else (),
-    )
+    held = Amounts("bytes held for backward", "{} held", format_bytes, Swatch(Look("", "nothing held"), "0 B"))
+    return _color_by_amount(held_bytes_by_node(graph), held, drawn, palette)
 
 
 def color_by_flops(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
     """Color by the FLOPs of the forward ops and of their backward, where torch has formulas."""
-    before = list(accumulate(((node.flops or 0) + (node.backward_flops or 0) for node in graph.nodes), initial=0))
+    nothing = Swatch(Look("", "no formula for its FLOPs"), "-", "no formula")
+    amounts = Amounts("FLOPs of forward and backward", "{}, forward and backward", format_flops, nothing)
+    flops = [(node.flops or 0) + (node.backward_flops or 0) for node in graph.nodes]
+    return _color_by_amount(flops, amounts, drawn, palette)
+
+
+class Amounts(NamedTuple):
+    """What is added up in a box, and how it is written."""
+
+    title: str
+    words: str
+    write: Callable[[int], str]
+    nothing: Swatch
+
+
+def _color_by_amount(numbers: Sequence[int], amounts: Amounts, drawn: Sequence[range], palette: Palette) -> Coloring:
+    """Color in proportion: a box with half of the largest amount is half as dark."""
+    before = list(accumulate(numbers, initial=0))
     totals = [before[ids.stop] - before[ids.start] for ids in drawn]
-    ramp = LogRamp(totals, palette.ramp)
-    unknown = Look(palette.card, "no formula for its FLOPs")
+    most = max(totals, default=0)
+    ramp = Ramp(0, most or 1, palette.ramp)
+    nothing = amounts.nothing._replace(look=amounts.nothing.look._replace(fill=palette.card))
 
     def look(ids: range) -> Look:
         total = before[ids.stop] - before[ids.start]
-        return Look(ramp.fill(total), f"{format_flops(total)}, forward and backward") if total else unknown
+        return Look(ramp.at(total), amounts.words.format(amounts.write(total))) if total else nothing.look
 
     return Coloring(
         look=look,
         leaf=lambda _: Look(palette.card, ""),
-        title="color: FLOPs of forward and backward, log scale",
-        scale=ramp.swatches(lambda value: format_flops(round(value))),
-        marks=(Swatch(unknown, "-", "no formula"),) if 0 in totals else (),
+        title=f"color: {amounts.title}, linear scale",
+        scale=ramp.swatches(lambda number: amounts.write(round(number))) if most else (),
+        marks=(nothing._replace(words=nothing.words or nothing.look.words),) if 0 in totals else (),
     )
 
 

@@ -47,28 +47,28 @@ class Coloring(NamedTuple):
     marks: tuple[Swatch, ...]  # looks that are not on the scale
 
 
-class LogRamp:
-    """Colors on a logarithmic scale that spans at least a factor of ten."""
+class Ramp:
+    """Colors on a scale from one number to another."""
 
-    def __init__(self, values: Iterable[float], colors: Sequence[str]) -> None:
-        """Fit the scale to the values."""
-        self._colors = colors
-        usable = [math.log10(value) for value in values if value > 0 and math.isfinite(value)]
-        self.is_empty = not usable
-        self._high = max(usable, default=0.0)
-        self._low = min(*usable, self._high - 1) if usable else -1.0
+    def __init__(self, low: float, high: float, colors: Sequence[str]) -> None:
+        """Span the scale."""
+        self._low, self._high, self._colors = low, high, colors
 
-    def fill(self, value: float) -> str:
-        """Return the color of a value."""
-        share = (math.log10(value) - self._low) / (self._high - self._low)
+    def at(self, number: float) -> str:
+        """Return the color of a number."""
+        share = (number - self._low) / (self._high - self._low)
         place = min(max(share, 0.0), 1.0) * (len(self._colors) - 1)
         step = min(int(place), len(self._colors) - 2)
         return blend(self._colors[step], self._colors[step + 1], place - step)
 
     def swatches(self, write: Callable[[float], str]) -> tuple[Swatch, ...]:
         """Return some colors of the scale, least first."""
-        if self.is_empty:
-            return ()
         shares = (number / (NUM_SWATCHES - 1) for number in range(NUM_SWATCHES))
-        values = (10 ** (self._low + share * (self._high - self._low)) for share in shares)
-        return tuple(Swatch(Look(self.fill(value), ""), write(value)) for value in values)
+        numbers = (self._low + share * (self._high - self._low) for share in shares)
+        return tuple(Swatch(Look(self.at(number), ""), write(number)) for number in numbers)
+
+
+def log_ramp(values: Iterable[float], colors: Sequence[str]) -> Ramp | None:
+    """Span a scale of the logarithms of values, at least a factor of ten; None if none is positive and finite."""
+    usable = [math.log10(value) for value in values if value > 0 and math.isfinite(value)]
+    return Ramp(min(*usable, max(usable) - 1), max(usable), colors) if usable else None

@@ -3,7 +3,7 @@
 What comes in: a `Graph`, and the `Drawing` of it. What goes out: an HTML-like label.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gradinspect.analyses.structure.cut import describe_cut, lost_places, uses_in_whole
 from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
@@ -20,7 +20,7 @@ from gradinspect.units import format_count, format_held
 
 ENTRIES_IN_A_ROW = 2
 MAX_LINE = 90
-GAP = "&#160;" * 2  # before the next mark: the words may be wider than they are laid out
+GAP = 20  # points before the next mark: a viewer's font may be wider than the one that words are laid out in
 SWATCH_WIDTH, SWATCH_HEIGHT = 34, 15  # points
 
 
@@ -30,13 +30,18 @@ def caption(scene: Scene, drawing: Drawing) -> str:
     source = f"<B>{html(graph.source)}</B>  " if graph.captured_at.kind in {"backward", "grad"} else ""
     lines = [source + html(describe_capture(graph), MAX_LINE), *_counts(graph, options)]
     lines += [html(line, MAX_LINE) for line in (*_left_out(graph, drawing, options), *drawing.notes)]
-    rows = [f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{line}</TD></TR>' for line in lines]
-    rows += [] if coloring is None else [_scale(coloring, palette)]
+    lines += [] if coloring is None else [_scale(coloring, palette)]
     entries = [*_legend(scene, drawing), *([] if coloring is None else _marks(coloring))]
     starts = range(0, len(entries), ENTRIES_IN_A_ROW)
-    rows += [f"<TR>{''.join(entries[start : start + ENTRIES_IN_A_ROW])}</TR>" for start in starts]
-    table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="1">{"".join(rows)}</TABLE>'
-    return f"<{small(table, palette.ink, 9)}>"
+    marks = (f"<TR>{''.join(entries[start : start + ENTRIES_IN_A_ROW])}</TR>" for start in starts)
+    rows = (f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in filter(None, (*lines, _table(marks))))
+    return f"<{small(_table(rows), palette.ink, 9)}>"
+
+
+def _table(rows: Iterable[str]) -> str:
+    """Make one table of rows; the legend is one of its own, so that a long line above does not stretch it."""
+    written = "".join(rows)
+    return written and f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="1">{written}</TABLE>'
 
 
 def _counts(graph: Graph, options: DrawOptions) -> Iterator[str]:
@@ -123,14 +128,11 @@ def _scale(coloring: Coloring, palette: Palette) -> str:
     """Write the color scale as one row."""
     cells = "".join(_filled(swatch, palette.card_line) for swatch in coloring.scale)
     row = f"<TR><TD>{html(coloring.title)} </TD>{cells}</TR>"
-    table = (
-        f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="3" COLOR="{palette.card_line}">{row}</TABLE>'
-    )
-    return f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{table}</TD></TR>'
+    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="3" COLOR="{palette.card_line}">{row}</TABLE>'
 
 
 def _marks(coloring: Coloring) -> list[str]:
-    return [f'{_unstretched(_filled(swatch))}<TD ALIGN="LEFT">{html(swatch.words)}</TD>' for swatch in coloring.marks]
+    return [_row(_filled(swatch), html(swatch.words)) for swatch in coloring.marks]
 
 
 def _filled(swatch: Swatch, line: str = "") -> str:
@@ -148,7 +150,11 @@ def _inked(mark: str, ink: str) -> str:
 def _entry(mark: str, words: str, fill: str = "", line: str = "") -> str:
     background = f' BGCOLOR="{fill}"' if fill else ""
     border = f' BORDER="1" COLOR="{line}"' if line else ""
-    return f'{_unstretched(f"<TD{background}{border}>{mark}</TD>")}<TD ALIGN="LEFT">{words}{GAP}</TD>'
+    return _row(f"<TD{background}{border}>{mark}</TD>", words)
+
+
+def _row(cell: str, words: str) -> str:
+    return f'{_unstretched(cell)}<TD ALIGN="LEFT">{words}</TD><TD WIDTH="{GAP}"></TD>'
 
 
 def _unstretched(cell: str) -> str:

@@ -9,13 +9,16 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
+from gradinspect.renderers.picture.svg.helvetica import helvetica_width
 from gradinspect.renderers.picture.text_width import BOLD, text_width
 
 FRAME = re.compile(r'<g id="\w+" class="cluster">')
-FILL = re.compile(r'<path fill="(#\w+)"')
+OUTLINE = re.compile(r'<path fill="(#\w+)".* d="([^"]*)"')
+X = re.compile(r"(-?[\d.]+),")
 TEXT = re.compile(r'<text .*?\bx="(-?[\d.]+)" y="(-?[\d.]+)".*?>(.*)</text>')
 PIECE = re.compile(r'(font-weight="bold")?[^>]*?font-size="([\d.]+)"[^>]*>([^<]*)')
 ASCENT, HEIGHT = 9.0, 12.0  # points above the baseline, and in all
+BORDER = 1.5  # points inside the outline of a frame, which a strip must not cover
 
 
 def raise_titles(svg: str) -> str:
@@ -29,24 +32,29 @@ def raise_titles(svg: str) -> str:
 
 
 def _without_titles(lines: list[str], titles: list[str]) -> Iterator[str]:
-    is_frame, fill = False, "none"
+    is_frame, fill, right = False, "none", 0.0
     for line in lines:
         if line.startswith("<g id="):
             is_frame = is_frame if line.startswith('<g id="a_') else FRAME.match(line) is not None
-        elif found := FILL.match(line):
-            fill = found[1]
+        elif found := OUTLINE.match(line):
+            fill, right = found[1], max(map(float, X.findall(found[2])))
         if is_frame and line.startswith("<text"):
-            titles.append(_strip(line, fill) + line)
+            titles.append(_strip(line, fill, right - BORDER) + line)
         else:
             yield line
 
 
-def _strip(line: str, fill: str) -> str:
+def _strip(line: str, fill: str, right: float) -> str:
     """Write a rectangle below a title. A stroke around its letters would cover the end of the piece before."""
     match = TEXT.fullmatch(line)
     if match is None:
         return ""
-    pieces = PIECE.findall(line)
-    width = sum(text_width(unescape(text), float(size)) * (BOLD if is_bold else 1) for is_bold, size, text in pieces)
+    width = min(sum(_width(unescape(text), float(size), bold) for bold, size, text in PIECE.findall(line)),
+                right - float(match[1]))  # fmt: skip
     place = f'x="{match[1]}" y="{float(match[2]) - ASCENT:.2f}" width="{width:.2f}" height="{HEIGHT:g}"'
     return f'<rect {place} fill="{fill}" stroke="none"/>'
+
+
+def _width(text: str, size: float, bold: str) -> float:
+    known = helvetica_width(text, size, is_bold=bool(bold))
+    return text_width(text, size) * (BOLD if bold else 1) if known is None else known

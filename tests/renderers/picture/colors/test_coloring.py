@@ -143,6 +143,19 @@ def test_bytes_and_dtypes() -> None:
     assert [mark.text for mark in by_dtype.marks] == ["mixed"]
 
 
+def test_a_box_is_as_dark_as_its_share_of_the_largest() -> None:
+    """Half of the bytes or of the work has the color in the middle of the scale, nothing and the most have its ends."""
+    record = graph(
+        *(op("MmBackward0", place + 1, flops=count) for place, count in enumerate((100, 50, 0))), leaf("w", 4)
+    )
+    by_flops = color_by_flops(record, [range(place, place + 1) for place in range(3)], LIGHT)
+    fills = [by_flops.look(range(place, place + 1)).fill for place in range(3)]
+
+    assert fills == [by_flops.scale[4].look.fill, by_flops.scale[2].look.fill, LIGHT.card]
+    assert [swatch.text.split()[0] for swatch in by_flops.scale] == ["0", "25", "50", "75", "100"]
+    assert "linear scale" in by_flops.title
+
+
 def placed() -> Graph:
     """Nodes in two classes of modules and two files, one on a GPU."""
     calls = (

@@ -35,3 +35,23 @@ def test_a_strip_is_as_long_as_its_title_and_below_all_of_it() -> None:
 
     assert all(match and match[1] == match[3] and 40 < float(match[2]) < 220 for match in found)
     assert "paint-order" not in picture
+
+
+def test_a_strip_ends_within_its_frame() -> None:
+    """A strip that is wider than the frame would erase its border and what is beside it."""
+    picture = draw(residual_blocks(5), "svg", DrawOptions(depth=2)).content.decode()
+    frames = re.findall(r'class="cluster">.*?<path fill="[^"]*".*? d="([^"]*)"', picture, re.DOTALL)
+    right_sides = [max(float(x) for x in re.findall(r"(-?[\d.]+),", outline)) for outline in frames]
+    strips = re.findall(r'<rect x="([-\d.]+)" .*?width="([\d.]+)"', picture.split('<g class="titles">')[1])
+
+    assert len(frames) == len(strips) == 2
+    assert all(float(x) + float(width) < right for (x, width), right in zip(strips, right_sides, strict=True))
+
+
+def test_a_strip_is_cut_at_the_border_of_a_narrow_frame() -> None:
+    """The text may be wider than the frame where an engine measures another font than the viewer has."""
+    frame = '<path fill="#ffffff" stroke="black" d="M0,0C0,0 40,0 40,0 40,0 40,40 0,40"/>'
+    text = '<text x="8" y="12" font-size="10.00">a title that is long</text>'
+    svg = f'<svg>\n<g id="clust1" class="cluster">\n{frame}\n{text}\n</g>\n</g>\n</svg>'
+
+    assert '<rect x="8" y="3.00" width="30.50"' in raise_titles(svg)
