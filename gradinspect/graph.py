@@ -187,6 +187,44 @@ class CapturePoint(Record, frozen=True):
     frame: int | None = None  # index into Graph.frames
 
 
+class GraphBreak(Record, frozen=True):
+    """A place where torch.compile ended a graph before its function did."""
+
+    reason: str
+    frame: int | None = None  # index into Graph.frames
+    count: int = 1
+    is_skipped: bool = False  # its whole function runs in eager
+
+
+class Recompile(Record, frozen=True):
+    """A function that was compiled again, since what it was compiled for no longer held."""
+
+    function: str
+    reason: str  # "tensor 'x' size mismatch at index 0. expected 4, actual 5"
+    frame: int | None = None  # index into Graph.frames: where the function begins
+    count: int = 1
+    gives_up: bool = False  # it was compiled too often: what is new runs in eager
+
+
+class Compilation(Record, frozen=True):
+    """What torch.compile did in this process, up to the moment of recording."""
+
+    num_graphs: int
+    breaks: tuple[GraphBreak, ...] = ()
+    recompiles: tuple[Recompile, ...] = ()
+    is_cut: bool = False  # torch has forgotten earlier recompiles
+
+    @property
+    def num_breaks(self) -> int:
+        """How often a graph ended early."""
+        return sum(one.count for one in self.breaks)
+
+    @property
+    def num_recompiles(self) -> int:
+        """How often a function was compiled again."""
+        return sum(one.count for one in self.recompiles if not one.gives_up)
+
+
 class GradientStats(Record, frozen=True):
     """Statistics of one gradient. Non-finite elements make norm, maximum and mean non-finite."""
 
@@ -292,6 +330,7 @@ class Graph(Shown, Record, frozen=True):
     gradients: Gradients | None = None  # if backward was observed
     values: tuple[NodeValues, ...] = ()  # in the order of node ids, if they were fingerprinted
     model_name: str = "model"  # the user's variable with the module whose path is ""
+    compilation: Compilation | None = None  # None: torch.compile was not used, or the record does not show its insides
 
     def find(
         self,

@@ -23,6 +23,7 @@ from gradinspect.graph import Graph
 from gradinspect.renderers.data.summary import SUMMARY, render_summary_markdown
 from gradinspect.renderers.data.table import render_figures
 from gradinspect.renderers.formats import PAGE, load_renderer, suffixes
+from gradinspect.renderers.terminal.compilation import MAX_ROWS, CompilationPage
 from gradinspect.renderers.terminal.summary import render_summary
 from gradinspect.renderers.terminal.trees.forward_tree import render_forward
 from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
@@ -112,3 +113,5 @@ def _page(
     )
     render = render_tree if order == "backward" else render_forward
     yield from render(part, tree_options)
+    page = CompilationPage(width=console.width, unicode=tree_options.unicode)
+    yield from page.lines(graph, max_rows=None if options["full"] else MAX_ROWS)

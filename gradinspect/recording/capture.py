@@ -13,6 +13,7 @@ from torch import nn
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
+from gradinspect.recording.compilation import with_compilation
 from gradinspect.recording.compiled import open_compiled
 from gradinspect.recording.frames import FrameTable, file_of, user_frames
 from gradinspect.recording.modules import assign_modules
@@ -96,9 +97,10 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
     """Record the graph that starts at some output tensors; see `capture_graph`."""
     (graph, walk, _), names = _walk_graph(outputs, moment, recorder)
     try:
-        return (
-            open_compiled(graph, walk.nodes, names.module_paths, moment.base_folder) if moment.opens_compiled else graph
-        )
+        if not moment.opens_compiled:
+            return graph
+        opened = open_compiled(graph, walk.nodes, names.module_paths, moment.base_folder)
+        return with_compilation(opened, moment.base_folder)
     finally:
         walk.close()
 

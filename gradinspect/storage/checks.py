@@ -43,6 +43,22 @@ def check_graph(graph: Graph) -> None:
         _check_info(root.info, f".roots[{index}].info")
     for index, node in enumerate(graph.nodes):
         _check_node(graph, index, node)
+    _check_compilation(graph)
+
+
+def _check_compilation(graph: Graph) -> None:
+    done = graph.compilation
+    if done is None:
+        return
+    _check_count(done.num_graphs, ".compilation.num_graphs")
+    places = {
+        ".compilation.breaks": [(one.frame, one.count) for one in done.breaks],
+        ".compilation.recompiles": [(one.frame, one.count) for one in done.recompiles],
+    }
+    for place, several in places.items():
+        for index, (frame, count) in enumerate(several):
+            _check_index(frame, len(graph.frames), f"{place}[{index}].frame", "frame")
+            _check_count(count, f"{place}[{index}].count")
 
 
 def check_gradients(graph: Graph) -> None:

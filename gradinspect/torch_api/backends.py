@@ -13,7 +13,6 @@ Source: torch/__init__.py, torch/_dynamo/backends/common.py, torch/_inductor/con
 """
 
 import functools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -29,7 +28,6 @@ _AOT = "aot_module_simplified"
 _COMPILERS = ("fw_compiler", "bw_compiler", "inference_compiler")
 _RANDOM = "torch._inductor.config"
 _DECOMPOSING = ("inductor", "aot_eager_decomp_partition")  # as inductor is configured
-_UTILS = "torch._dynamo.utils"  # never imported by us: a program that compiles has imported it
 Watch = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 
 
@@ -99,22 +97,6 @@ def _see_graphs(watch: Watch) -> None:
         return original(*args, **kwargs)
 
     setattr(module, _AOT, watched)
-
-
-def num_compiled_graphs() -> int:
-    """Return how many graphs TorchDynamo has captured in this process."""
-    counters = getattr(sys.modules.get(_UTILS), "counters", None)
-    return int(counters["stats"]["unique_graphs"]) if counters is not None else 0
-
-
-def graph_breaks() -> list[tuple[str, str, int]]:
-    """List why graphs ended before their function did: the reason, and the file and line of the program."""
-    found = []
-    for one in getattr(sys.modules.get(_UTILS), "graph_break_reasons", ()):
-        reason = str(one.reason).strip().partition("\n")[0]
-        stack = list(one.user_stack)
-        found.append((reason, stack[-1].filename if stack else "", int(stack[-1].lineno or 0) if stack else 0))
-    return found
 
 
 def run_boxed(compiled: Any, arguments: Sequence[Any]) -> Any:

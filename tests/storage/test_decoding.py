@@ -132,6 +132,25 @@ def test_what_is_no_valid_graph(place: str, value: object, reason: str) -> None:
     assert message == f'Capture file "run.json" is not valid at graph.{place}: {reason}.'
 
 
+@pytest.mark.parametrize(
+    ("compilation", "place", "reason"),
+    [
+        ({"num_graphs": -1}, "num_graphs", "-1 is not a count"),
+        ({"num_graphs": 1, "breaks": [{"reason": "x", "frame": 2}]}, "breaks[0].frame", "2 is not a frame"),
+        (
+            {"num_graphs": 1, "recompiles": [{"function": "f", "reason": "x", "count": -2}]},
+            "recompiles[0].count",
+            "-2 is not a count",
+        ),
+    ],
+)
+def test_what_is_no_valid_compilation(compilation: object, place: str, reason: str) -> None:
+    """Lines and counts of what torch.compile did are checked too."""
+    message = error_message(changed("compilation", compilation))
+
+    assert message == f'Capture file "run.json" is not valid at graph.compilation.{place}: {reason}.'
+
+
 STATS = {"shape": [2], "dtype": "float32", "norm": 1, "max_abs": "nan", "mean": 0, "num_zeros": 0, "num_nonfinite": 1,
          "num_elements": 2}  # fmt: skip
 

@@ -20,6 +20,7 @@ from gradinspect.graph import Graph
 from gradinspect.observers.gradients.rounding import OtherRoundings
 from gradinspect.observers.graphs.compiled_replay import CompiledReplay
 from gradinspect.observers.graphs.phases_observer import SteppedOptimizers
+from gradinspect.recording.compilation import place_of_break
 from gradinspect.recording.frames import source_line
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.values.magnitudes import UNREADABLE, why_failed, why_unread
@@ -27,7 +28,8 @@ from gradinspect.request import CompiledRun
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
-from gradinspect.torch_api.backends import compiling_with, graph_breaks, num_compiled_graphs
+from gradinspect.torch_api.backends import compiling_with
+from gradinspect.torch_api.compilations import graph_breaks, num_compiled_graphs
 from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops, without_grad
@@ -151,9 +153,10 @@ class StepValuesObserver(Observer[StepValues]):
         )
 
     def _breaks(self) -> Iterator[str]:
-        for reason, file, line in graph_breaks():
-            place = source_line(file, line, self._run.base_folder) if file else None
-            yield reason if place is None else f"{place.file}:{place.line}: {reason}"
+        for one in graph_breaks():
+            found = place_of_break(one.stack)
+            place = None if found is None else source_line(*found, self._run.base_folder)
+            yield one.reason if place is None else f"{place.file}:{place.line}: {one.reason}"
 
 
 def _seed() -> None:

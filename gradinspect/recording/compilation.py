@@ -1,0 +1,69 @@
+"""Record what torch.compile did in this process: graphs, breaks and recompiles, each with its line."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gradinspect.graph import Compilation, Frame, Graph, GraphBreak, Recompile
+from gradinspect.recording.frames import is_own_file, is_user_file, source_line
+from gradinspect.torch_api.compilations import (
+    CodeLine,
+    graph_breaks,
+    has_forgotten,
+    num_compiled_graphs,
+    recompiles,
+)
+
+MAX_KINDS = 200  # of breaks and of recompiles: a record stays small
+
+
+def with_compilation(graph: Graph, base_folder: Path) -> Graph:
+    """Add what torch.compile has done so far, if it was used.
+
+    Args:
+        graph: The record.
+        base_folder: Files below it are named relative to it.
+    """
+    places: dict[CodeLine, int] = {}
+    frames = list(graph.frames)
+
+    def frame(place: CodeLine | None) -> int | None:
+        if place is None:
+            return None
+        if place not in places:
+            places[place] = len(frames)
+            frames.append(_frame(place, base_folder))
+        return places[place]
+
+    broken = Counter((one.reason, place_of_break(one.stack), one.is_skipped) for one in graph_breaks())
+    again = Counter(recompiles())
+    breaks = tuple(
+        GraphBreak(reason=reason, frame=frame(place), count=count, is_skipped=is_skipped)
+        for (reason, place, is_skipped), count in list(broken.items())[:MAX_KINDS]
+        if place is not None or not is_skipped  # a function of torch that is never compiled
+    )
+    repeated = tuple(
+        Recompile(
+            function=one.function, reason=one.reason, frame=frame(_own([one.place])), count=count, gives_up=one.gives_up
+        )
+        for one, count in list(again.items())[:MAX_KINDS]
+    )
+    if not (num_compiled_graphs() or breaks or repeated):
+        return graph
+    found = Compilation(num_graphs=num_compiled_graphs(), breaks=breaks, recompiles=repeated, is_cut=has_forgotten())
+    return replace(graph, frames=tuple(frames), compilation=found)
+
+
+def place_of_break(stack: Iterable[CodeLine]) -> CodeLine | None:
+    """Return the innermost line of the user in a stack, outermost first."""
+    return _own(reversed(tuple(stack)))
+
+
+def _own(places: Iterable[CodeLine | None]) -> CodeLine | None:
+    return next((place for place in places if place is not None and is_user_file(place.file)), None)
+
+
+def _frame(place: CodeLine, base_folder: Path) -> Frame:
+    return replace(source_line(*place, base_folder), is_library=not is_own_file(place.file))

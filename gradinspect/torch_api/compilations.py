@@ -1,0 +1,94 @@
+"""What TorchDynamo has compiled in this process, where it broke graphs, and why it compiled again.
+
+NOTE [Notes of TorchDynamo]
+It counts its graphs, lists the breaks of those, and keeps figures of its last 64 compilations; reading them changes
+nothing. A function with a break in a loop is not compiled at all: then only the figures have the reason. The module
+with them is never imported by us: a program that compiles has imported it.
+Source: torch/_dynamo/utils.py, convert_frame.py, output_graph.py, torch 2.13.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+_UTILS = "torch._dynamo.utils"
+_COMMENT = re.compile(r"^[!\d]*\d+/\d+: |\s{2,}#.*$")  # which compilation it was, and the line of a guard
+_ADDRESS = re.compile(r"0x[0-9a-f]+|(?<![\d.])\d{9,}\b")
+_PLAIN = {"generic_jump": "branch on the value of a tensor"}  # reasons that are names of TorchDynamo's functions
+
+
+class CodeLine(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    line: int
+
+
+class Break(NamedTuple):
+    """The end of a graph before that of its function."""
+
+    reason: str
+    stack: tuple[CodeLine, ...]  # outermost first
+    is_skipped: bool  # nothing of the function is compiled
+
+
+class Again(NamedTuple):
+    """A function that is compiled again."""
+
+    function: str
+    place: CodeLine | None  # where it begins
+    reason: str
+    gives_up: bool  # it was compiled too often
+
+
+def num_compiled_graphs() -> int:
+    """Return how many graphs TorchDynamo has captured in this process."""
+    counters = getattr(sys.modules.get(_UTILS), "counters", None)
+    return int(counters["stats"]["unique_graphs"]) if counters is not None and "stats" in counters else 0
+
+
+def graph_breaks() -> Iterator[Break]:
+    """Yield why graphs ended before their function did, in that order; then the functions that are not compiled."""
+    for one in getattr(sys.modules.get(_UTILS), "graph_break_reasons", ()):
+        stack = tuple(CodeLine(str(frame.filename), int(frame.lineno or 0)) for frame in one.user_stack)
+        yield Break(_sentence(one.reason), stack, is_skipped=False)
+    for one in _figures():
+        if one.fail_type is not None and one.recompile_reason is None and one.fail_user_frame_filename:
+            stack = (CodeLine(str(one.fail_user_frame_filename), int(one.fail_user_frame_lineno or 0)),)
+            yield Break(_sentence(one.fail_reason), stack, is_skipped=True)
+
+
+def recompiles() -> Iterator[Again]:
+    """Yield which functions were compiled again, and which guard did not hold."""
+    functions: dict[str, tuple[str, CodeLine]] = {}
+    for one in _figures():
+        number = str(one.compile_id).rpartition("/")[0]
+        if one.co_name and one.co_filename:
+            functions[number] = (str(one.co_name), CodeLine(str(one.co_filename), int(one.co_firstlineno or 0)))
+        if one.recompile_reason is not None:
+            name, place = functions.get(number, ("", None))
+            yield Again(_resumed(name), place, _sentence(one.recompile_reason), one.fail_type is not None)
+
+
+def has_forgotten() -> bool:
+    """Return whether there were more compilations than TorchDynamo keeps figures of."""
+    kept = getattr(sys.modules.get(_UTILS), "_compilation_metrics", ())
+    return len(kept) == getattr(kept, "maxlen", None)
+
+
+def _figures() -> list[Any]:
+    found: Any = getattr(sys.modules.get(_UTILS), "get_compilation_metrics", list)()
+    return list(found)
+
+
+def _sentence(reason: object) -> str:
+    """Return the first line of a reason, without what differs from run to run."""
+    text = _COMMENT.sub("", _COMMENT.sub("", str(reason).strip().partition("\n")[0]))
+    return _ADDRESS.sub("...", _PLAIN.get(text.partition(" ")[0], text)).strip()
+
+
+def _resumed(name: str) -> str:
+    """Name a function, also where it goes on after a break: `torch_dynamo_resume_in_forward_at_6`."""
+    found = re.fullmatch(r"torch_dynamo_resume_in_(.+)_at_\d+", name)
+    return name if found is None else found[1]

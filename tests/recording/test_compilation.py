@@ -1,0 +1,116 @@
+"""What is recorded of torch.compile: how many graphs, where they break, and why functions are compiled again."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import gradinspect
+
+HEAD = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(2))
+    def forward(self, x, name="a"):
+        BODY
+        return self.layers[1](x).square().mean()
+net = Net()
+compiled = torch.compile(net, backend="aot_eager")
+for number in range(CALLS):
+    ARGUMENTS
+    net.zero_grad()
+    compiled(*given).backward()
+import torch._dynamo.utils
+print({name: dict(torch._dynamo.utils.counters[name]) for name in ("stats", "frames", "graph_break")})
+"""
+ROWS = "given = (torch.ones(4 + number, 8),)"
+BODIES = {
+    "print": ('x = self.layers[0](x); print("x"); x = x.sin()', ROWS),
+    "branch": ("x = self.layers[0](x).abs() + 1; x = x.sin() if x.sum() > 0 else x", ROWS),
+    "loop": ("""for layer in self.layers:
+            x = layer(x); print("x")""", ROWS),
+    "sizes": ("x = self.layers[0](x)", ROWS),
+    "names": ("x = self.layers[0](x) * len(name)", 'given = (torch.ones(4, 8), "a" * (number + 2))'),
+    "dynamic": ("x = self.layers[0](x)", f"{ROWS}; torch._dynamo.mark_dynamic(given[0], 0)"),
+}  # fmt: skip
+
+
+def _script(folder: Path, kind: str, calls: int) -> Path:
+    body, arguments = BODIES[kind]
+    path = folder / "train.py"
+    path.write_text(HEAD.replace("BODY", body).replace("ARGUMENTS", arguments).replace("CALLS", str(calls)))
+    return path
+
+
+def _recorded(folder: Path, kind: str, *, backward: int = 2, calls: int = 3) -> tuple[Any, list[dict[str, Any]]]:
+    out = folder / "run.json"
+    script = _script(folder, kind, calls)
+    done = gradinspect("export", script, "--backward", str(backward), "-o", out, "--force")
+    graph = json.loads(out.read_text())["graph"]
+
+    assert done.returncode == 0, done.stderr
+    return graph["compilation"], graph["frames"]
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("print", "Failed to trace builtin operator"),
+                                              ("branch", "branch on the value of a tensor")])  # fmt: skip
+def test_a_graph_break_has_its_line_and_reason(tmp_path: Path, kind: str, reason: str) -> None:
+    """Both graphs are counted, once for each time they were compiled."""
+    found, frames = _recorded(tmp_path, kind)
+    (one,) = found["breaks"]
+
+    assert (one["reason"], one["count"], frames[one["frame"]]["line"]) == (reason, 2, 9)
+    assert found["num_graphs"] == 4
+
+
+def test_a_function_with_a_break_in_a_loop_is_told_to_run_in_eager(tmp_path: Path) -> None:
+    """TorchDynamo counts no graph and no break there."""
+    found, frames = _recorded(tmp_path, "loop")
+    (one,) = found["breaks"]
+
+    assert (one["is_skipped"], frames[one["frame"]]["line"], found["num_graphs"]) == (True, 10, 0)
+
+
+def test_what_is_compiled_again_has_the_guard_that_did_not_hold(tmp_path: Path) -> None:
+    """And the line where its function begins; a size that was said to change is compiled once."""
+    found, frames = _recorded(tmp_path, "sizes")
+    (one,) = found["recompiles"]
+
+    assert (one["function"], frames[one["frame"]]["line"]) == ("forward", 8)
+    assert one["reason"] == "tensor 'x' size mismatch at index 0. expected 4, actual 5"
+    assert _recorded(tmp_path, "dynamic")[0] == {"num_graphs": 1}
+
+
+def test_a_function_that_is_compiled_too_often_is_told(tmp_path: Path) -> None:
+    """Its last compilation is not one."""
+    found, _ = _recorded(tmp_path, "names", backward=10, calls=10)
+
+    assert found["num_graphs"] == 8
+    assert [one.get("gives_up", False) for one in found["recompiles"]] == [False] * 7 + [True]
+    assert found["recompiles"][0]["reason"] == "name == 'aa'"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BODIES)
+def test_nothing_is_compiled_otherwise(tmp_path: Path, kind: str) -> None:
+    """The program counts the same graphs, frames and breaks, and prints the same."""
+    script = _script(tmp_path, kind, 3)
+    plain = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    traced = gradinspect("trace", script, "--continue", "--backward", "2").stdout
+
+    assert plain.splitlines()[-1] in traced.splitlines()
+
+
+@pytest.mark.slow
+def test_a_program_that_compiles_nothing_has_no_note(tmp_path: Path) -> None:
+    """Neither has one that is run in eager."""
+    script = _script(tmp_path, "print", 3)
+
+    assert "torch.compile so far" in gradinspect("trace", script).stdout
+    assert "torch.compile so far" not in gradinspect("trace", script, "--eager").stdout
