@@ -10,6 +10,7 @@ from gradinspect.renderers.formats import format_of, render_file, suffixes
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.storage import read_graph, write_file
 
+FitTo: TypeAlias = Literal["screen", "a4", "slide", "none"]
 ColorBy: TypeAlias = Literal["grad", "bytes", "flops", "dtype", "device", "module", "file"]
 
 
@@ -31,6 +32,7 @@ def save(
     *,
     overwrite: bool = False,
     depth: int | None = None,
+    fit_to: FitTo = "screen",
     color_by: ColorBy | None = None,
 ) -> None:
     """Write a graph to a file, whole or not at all; its suffix determines the format.
@@ -44,6 +46,7 @@ def save(
         path: The file.
         overwrite: Replace an existing file.
         depth: In a picture, expand modules this deep; by default, as far as there is room.
+        fit_to: The room of a picture: `"screen"`, `"a4"`, `"slide"`, or `"none"` for any size.
         color_by: In a picture, what the fill of a box shows: `"bytes"` are those held for backward.
 
     Raises:
@@ -55,5 +58,5 @@ def save(
         raise GradInspectError(f"The format of '{target}' is unknown.", f"Supported extensions: {suffixes()}.")
     if target.is_file() and not overwrite:
         raise GradInspectError(f"The file '{target}' exists.", "Pass overwrite=True to replace it.")
-    content = render_file(row, graph, DrawOptions(depth=depth, color_by=color_by)).content
+    content = render_file(row, graph, DrawOptions(depth=depth, fit_to=fit_to, color_by=color_by)).content
     write_file(target, content, force=overwrite)

@@ -35,15 +35,17 @@ def export(  # noqa: PLR0913  # the drawing options live here
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.", rich_help_panel=OUTPUT)] = False,
     depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
+    fit_to: Annotated[
+        Literal["screen", "a4", "slide", "none"],
+        typer.Option(metavar="SHEET", help="Room: screen, a4, slide, none."),
+    ] = "screen",
     fold_shapes: Annotated[
         bool, typer.Option("--fold-shapes", help="Draw a chain of views as one box.", hidden=True)
     ] = False,
     none_edges: Annotated[bool, typer.Option("--none", help="Draw None edges.", hidden=True)] = False,
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
     gradients: Annotated[bool, typer.Option("--gradients", help="Let backward run, and keep its gradients.")] = False,
-    values: Annotated[
-        bool, typer.Option("--values", help="Let backward run, and keep fingerprints of values for diff.")
-    ] = False,
+    values: Annotated[bool, typer.Option("--values", help="Let backward run; keep fingerprints for diff.")] = False,
     color_by: Annotated[
         Literal["grad", "bytes", "flops", "dtype", "device", "module", "file"] | None,
         typer.Option(metavar="KIND", help="Color by grad, bytes, flops, dtype, device, module, file."),
@@ -70,8 +72,9 @@ def export(  # noqa: PLR0913  # the drawing options live here
     if not output:
         raise GradInspectError("No output file was given.", "Add one: -o graph.svg")
     targets = parse_targets(output, force=force)
-    drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes, "none_edges": none_edges, "saved": saved,
-               "direction": direction, "color_by": color_by, "theme": "dark" if dark else theme}  # fmt: skip
+    drawing = {"depth": depth, "full": full, "fit_to": fit_to, "fold_shapes": fold_shapes, "none_edges": none_edges,
+               "saved": saved, "direction": direction, "color_by": color_by,
+               "theme": "dark" if dark else theme}  # fmt: skip
     if link is not None:
         check_link(link)
 

@@ -125,7 +125,9 @@ def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
     drawn = html.unescape(Path("changes.svg").read_text())
 
     assert code == 1
-    assert capsys.readouterr().err == "Wrote changes.svg\n"
+    assert capsys.readouterr().err == (
+        "changes.svg: 2 blocks closed; leaves inside are counted, not drawn\nWrote changes.svg\n"
+    )
     assert all(words in drawn for words in ("+ added", "- removed", "~ changed", "color: change from A to B"))
 
 

@@ -57,4 +57,4 @@ def _page(shown: DiffFile) -> FileContent:
 def _picture(shown: DiffFile, target: Target) -> FileContent:
     """Draw both graphs as one, with colors for what changed."""
     union = unite_graphs(shown.before, shown.after, shown.diff)
-    return render_file(target.format, union.graph, DrawOptions(statuses=union.statuses))
+    return render_file(target.format, union.graph, DrawOptions(statuses=union.statuses, fit_to="screen"))

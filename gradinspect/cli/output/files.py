@@ -138,7 +138,9 @@ def write_targets(
         return
     part, cut = focus_graph(graph, focus)
     has_page = any(target.format.suffix == ".html" for target in targets)
-    options = DrawOptions(**drawing, cut=cut, facts=_facts_of(part, request) if has_page else PageFacts())
+    options = DrawOptions(
+        **{"fit_to": "screen", **drawing}, cut=cut, facts=_facts_of(part, request) if has_page else PageFacts()
+    )
     for path, row in targets:
         with working(f"Writing {path.name}"):
             content, notes = render_file(row, graph if row.holds_all else part, options)

@@ -5,7 +5,7 @@ What comes in: a `Graph`. What goes out: the bytes of the file, and notes for th
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -14,14 +14,17 @@ import msgspec
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.formats import FileContent
-from gradinspect.renderers.picture.dot.document import frame_titles, write_dot
+from gradinspect.renderers.picture.dot.document import crossings_of, frame_titles, write_dot
 from gradinspect.renderers.picture.dot.scene import set_scene
+from gradinspect.renderers.picture.edge_labels import with_labels
+from gradinspect.renderers.picture.fitting import fit_drawing
 from gradinspect.renderers.picture.graphviz import Engine, LayoutError, draw_placed, find_engine, lay_out
-from gradinspect.renderers.picture.paper import fit_sheet, readable_on_paper
+from gradinspect.renderers.picture.paper import fit_sheet
 from gradinspect.renderers.picture.placed import size_in_points, with_titles_above
 from gradinspect.renderers.picture.plan.drawing import Drawing, closed_blocks, count_boxes, plan_drawing
 from gradinspect.renderers.picture.plan.fans import has_wide_fan
 from gradinspect.renderers.picture.plan.parts import DrawOptions
+from gradinspect.renderers.picture.routing import ColumnArrow, with_crossings
 from gradinspect.renderers.picture.rows.svg import render_large_svg
 from gradinspect.renderers.picture.svg.descriptions import describe_parts
 from gradinspect.renderers.picture.svg.helvetica import hold_widths
@@ -73,16 +76,13 @@ def draw(
         limit = None if picture_format == "dot" else options.max_boxes * FULL_FACTOR
         options = msgspec.structs.replace(options, max_boxes=limit)
     if picture_format == "dot":
+        options = msgspec.structs.replace(options, fit_to="none")  # another Graphviz lays it out
         drawing = plan_drawing(graph, options)
         return FileContent(write_dot(graph, drawing, options).encode(), (*drawing.notes, *_unasked(drawing, options)))
     engine = engine or find_engine()
     if picture_format == "pdf" and not engine.writes_pdf:
         require_typst()
-    if options.theme != "paper":
-        return _draw_in_time(graph, picture_format, options, engine, time_limit_s)
-    on_paper = readable_on_paper(graph, options, engine, time_limit_s)
-    content, notes = _draw_in_time(graph, picture_format, on_paper, engine, time_limit_s)
-    return FileContent(content, (*notes, *_unasked(plan_drawing(graph, on_paper), options)))
+    return _draw_in_time(graph, picture_format, options, engine, time_limit_s)
 
 
 def _unasked(drawing: Drawing, options: DrawOptions) -> tuple[str, ...]:
@@ -105,9 +105,11 @@ def _draw_in_time(
 ) -> FileContent:
     reason = ""
     for try_s in (time_limit_s * FIRST_TRY_SHARE, time_limit_s * SECOND_TRY_SHARE, LAST_TRY_S):
-        drawing = plan_drawing(graph, options)
+        fitted = fit_drawing(graph, options, engine, try_s) if options.is_compact and not reason else None
+        drawing = plan_drawing(graph, options) if fitted is None else fitted.drawing
+        width = None if fitted is None else fitted.caption_width
         try:
-            content, notes = _lay_out_as(picture_format, _text(graph, drawing, options), engine, try_s)
+            content, notes = _lay_out_as(picture_format, _text(graph, drawing, options, width), engine, try_s)
         except LayoutError as error:
             if options.full and picture_format == "svg":
                 return _draw_in_rows(graph, options)
@@ -122,8 +124,11 @@ def _draw_in_time(
     )
 
 
-def _text(graph: Graph, drawing: Drawing, options: DrawOptions) -> "_Text":
-    return _Text(write_dot(graph, drawing, options), frame_titles(graph, drawing, options), options.theme == "paper")
+def _text(graph: Graph, drawing: Drawing, options: DrawOptions, width: float | None) -> "_Text":
+    return _Text(
+        write_dot(graph, drawing, options, caption_width=width), frame_titles(graph, drawing, options),
+        crossings_of(graph, drawing, options), options.theme == "paper", options.is_compact,
+    )  # fmt: skip
 
 
 class _Text(NamedTuple):
@@ -131,13 +136,17 @@ class _Text(NamedTuple):
 
     dot: str
     titles: Mapping[str, str]  # of frames, as nodes by the name of the cluster
+    crossings: Sequence[ColumnArrow]  # arrows from one column to another
     is_for_paper: bool
+    is_compact: bool  # labels of arrows have no place yet
 
 
 def _lay_out_as(picture_format: str, text: _Text, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
     if picture_format == "png" or (picture_format == "pdf" and engine.writes_pdf):
         return _placed(picture_format, text, engine, try_s)
-    content, notes = _placed("svg", text, engine, try_s) if text.is_for_paper else (_svg(text, engine, try_s), ())
+    content, notes = (
+        _placed("svg", text, engine, try_s) if text.is_for_paper or text.is_compact else (_svg(text, engine, try_s), ())
+    )
     svg = content.decode()
     if picture_format == "pdf":
         return svg_to_pdf(raise_titles(svg).encode()), notes
@@ -152,7 +161,8 @@ def _svg(text: _Text, engine: Engine, try_s: float) -> bytes:
 def _placed(picture_format: str, text: _Text, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
     """Lay out first, then draw: the size of a bitmap and of paper is limited, and titles have to move."""
     end = monotonic() + try_s
-    placed = lay_out(text.dot, "dot", engine, time_limit_s=try_s).decode()
+    placed = with_crossings(lay_out(text.dot, "dot", engine, time_limit_s=try_s).decode(), text.crossings)
+    placed = with_labels(placed) if text.is_compact else placed
     notes: list[str] = []
     values: dict[str, str] = {}
     sheet = fit_sheet(placed) if text.is_for_paper else None

@@ -1,21 +1,90 @@
-"""Bitmaps and PDF: Graphviz draws frames of module calls first, so that an arrow into one strikes through its title.
+"""Read and change a layout: a graph with the position of everything, as Graphviz writes it.
 
-What comes in: a graph with the position of everything, as Graphviz writes it. What goes out: the same graph with each
-title once more as a node, which is drawn after the arrows, on an opaque strip that covers the first. No second layout
-is needed.
+What comes in: such a graph. What goes out: where its boxes and frames are; and for bitmaps and PDF the same graph with
+the title of each frame once more, as a node. Graphviz draws frames first, so that an arrow into one strikes through its
+title; nodes are drawn after the arrows, and on an opaque strip that covers the first title. No second layout is needed.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from gradinspect.renderers.picture.graphviz import LayoutError
 
 SIZE = re.compile(r'\bbb="[^",]*,[^",]*,([\d.e+]+),([\d.e+]+)"')
 CLUSTER = re.compile(r"^\s*subgraph (cluster_\d+) \{", re.MULTILINE)
+FRAME = re.compile(r'^\s*subgraph (cluster_\w+) \{\s*graph \[bb="([^"]+)"', re.MULTILINE)
+NODE = re.compile(r"^\t+(\w+)\t\[(.*?)\];$", re.MULTILINE | re.DOTALL)  # lines of a long text end with a backslash
+NUMBER = re.compile(r'(?:^|^\t+)(height|width|pos)="?([-\d.e+]+(?:,[-\d.e+]+)?)"?', re.MULTILINE)
+LEAST_SIDE = 0.2  # inches; Graphviz does not write what is the default
+POINTS_PER_INCH = 72
 TITLE_AT = re.compile(r'\blp="([-\d.e+]+,[-\d.e+]+)"')  # a quote in a text of the program is escaped
 
 
-def size_in_points(placed: str) -> tuple[float, float]:
+Point: TypeAlias = tuple[float, float]
+
+
+class Extent(NamedTuple):
+    """The size of a picture, in points."""
+
+    width: float
+    height: float
+
+
+class Rect(NamedTuple):
+    """A box in a picture, in points; y grows upward."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    @property
+    def width(self) -> float:
+        """Return the width."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        """Return the height."""
+        return self.top - self.bottom
+
+    @property
+    def middle(self) -> Point:
+        """Return the center."""
+        return (self.left + self.right) / 2, (self.bottom + self.top) / 2
+
+    def overlaps(self, other: "Rect") -> bool:
+        """Return whether both have a part in common."""
+        is_beside = self.right <= other.left or other.right <= self.left
+        return not is_beside and self.bottom < other.top and other.bottom < self.top
+
+    def holds(self, point: Point) -> bool:
+        """Return whether a point is inside."""
+        return self.left < point[0] < self.right and self.bottom < point[1] < self.top
+
+
+def around(rects: Sequence[Rect]) -> Rect:
+    """Return the smallest box around others."""
+    return Rect(
+        min(rect.left for rect in rects), min(rect.bottom for rect in rects),
+        max(rect.right for rect in rects), max(rect.top for rect in rects),
+    )  # fmt: skip
+
+
+def rects_of(placed: str) -> dict[str, Rect]:
+    """Return where each node and each cluster is, by its name."""
+    found = {match[1]: Rect(*map(float, match[2].split(","))) for match in FRAME.finditer(placed)}
+    for match in NODE.finditer(placed):
+        numbers = dict(NUMBER.findall(match[2]))
+        if "pos" in numbers:
+            x, y = map(float, numbers["pos"].split(","))
+            width, height = (float(numbers.get(side, LEAST_SIDE)) * POINTS_PER_INCH / 2 for side in ("width", "height"))
+            found[match[1]] = Rect(x - width, y - height, x + width, y + height)
+    return found
+
+
+def size_in_points(placed: str) -> Extent:
     """Return the width and the height of the picture.
 
     Raises:
@@ -24,7 +93,7 @@ def size_in_points(placed: str) -> tuple[float, float]:
     match = SIZE.search(placed)
     if match is None:
         raise LayoutError("the size of the picture is unknown")
-    return max(float(match[1]), 1.0), max(float(match[2]), 1.0)
+    return Extent(max(float(match[1]), 1.0), max(float(match[2]), 1.0))
 
 
 def with_titles_above(placed: str, titles: Mapping[str, str]) -> str:

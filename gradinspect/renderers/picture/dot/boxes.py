@@ -10,11 +10,12 @@ from gradinspect.analyses.structure.folding import Scope, node_ids
 from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.graph import Node, TensorInfo
 from gradinspect.renderers.picture.colors.looks import Look
+from gradinspect.renderers.picture.dot.chips import Chips, leaves_of
 from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.dot.scopes import ScopeLabels
 from gradinspect.renderers.picture.dot.text import address, attributes, boxed, html, quoted, small, without_colors
 from gradinspect.renderers.picture.dot.tooltips import call_tooltip, chain_tooltip, node_tooltip
-from gradinspect.renderers.picture.plan.parts import Box
+from gradinspect.renderers.picture.plan.parts import MAX_CHIPS, Box
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MAX_STRIP = 24  # copies of a repeat that are colored individually
@@ -29,6 +30,7 @@ class BoxWriter:
         self.graph = scene.graph
         self.palette = scene.palette
         self.labels = ScopeLabels(scene.graph, scene.palette)
+        self.chips = Chips(scene)
 
     def box(self, box: Box) -> str:
         """Write the attributes of a box."""
@@ -85,15 +87,27 @@ class BoxWriter:
         facts = _facts(look) or ([f"{format_bytes(held)} held"] if held else [])
         label += [self._quiet(" · ".join([*_output(node), *facts])), self._bar(box.ids)]
         tooltip = node_tooltip(self.graph, node_id, self.scene.number(node_id), "" if look is None else look.words)
-        return _painted(label, look, tooltip=tooltip, **self._link(node), **self._node_style(node))
+        style = self._node_style(node)
+        return _painted(label, look, rows=self._leaves(node), tooltip=self._with_leaves(tooltip, node),
+                        **self._link(node), **style)  # fmt: skip
 
     def _chain(self, ids: range) -> str:
         nodes = [self.graph.nodes[node_id] for node_id in ids]
         look = self.scene.look(ids)
         facts = [*_output(nodes[0]), *_facts(look), format_count(len(nodes), "node")]
         label = [f"<B>{html(chain_title(nodes))}</B>", self._quiet(" · ".join(facts))]
-        tooltip = chain_tooltip([self.scene.number(node_id) for node_id in ids], nodes)
-        return _painted(label, look, tooltip=tooltip, fillcolor=self.palette.other, **self._link(nodes[0]))
+        tooltip = self._with_leaves(chain_tooltip([self.scene.number(node_id) for node_id in ids], nodes), nodes[-1])
+        rows, link = self._leaves(nodes[-1]), self._link(nodes[0])
+        return _painted(label, look, rows=rows, tooltip=tooltip, fillcolor=self.palette.other, **link)
+
+    def _leaves(self, node: Node) -> list[str]:
+        return self.chips.rows(node) if self.scene.options.is_compact else []
+
+    def _with_leaves(self, tooltip: str, node: Node) -> str:
+        """Add the tooltips of leaves that have no box of their own."""
+        leaves = leaves_of(self.graph, node)[:MAX_CHIPS] if self.scene.options.is_compact else []
+        words = r"\n".join(words[1:-1] for words in (tooltip, *map(self.chips.words, leaves)))
+        return f'"{words}"'
 
     def _closed(self, scope: Scope) -> str:
         ids = node_ids(scope)
@@ -171,11 +185,11 @@ def _shapes(infos: Sequence[TensorInfo | None]) -> str:
     return first if len(infos) == 1 else f"{first} + {len(infos) - 1} more"
 
 
-def _painted(lines: Sequence[str], look: Look | None, **values: str | float) -> str:
-    """Fill a box by its look: one ink for all text, and the border of its kind unless the look has one."""
+def _painted(lines: Sequence[str], look: Look | None, rows: Sequence[str] = (), **values: str | float) -> str:
+    """Fill a box by its look: one ink for all but its leaves, and the border of its kind unless the look has one."""
     if look is None:
-        return boxed(lines, **values)
+        return boxed(lines, rows, **values)
     style = ",".join(filter(None, (str(values.get("style", "filled,rounded")), look.style)))
     border: dict[str, str | float] = {} if look.line is None else {"color": look.line, "penwidth": 2}
     painted = {**values, "style": style, "fillcolor": look.fill, "fontcolor": look.ink, **border}
-    return boxed([without_colors(line) for line in lines], **painted)
+    return boxed([*map(without_colors, lines)], rows, **painted)

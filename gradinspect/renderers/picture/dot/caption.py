@@ -4,6 +4,7 @@ What comes in: a `Graph`, and the `Drawing` of it. What goes out: an HTML-like l
 """
 
 from collections.abc import Iterable, Iterator
+from html import unescape
 
 from gradinspect.analyses.structure.cut import describe_cut, lost_places, uses_in_whole
 from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
@@ -16,26 +17,60 @@ from gradinspect.renderers.picture.dot.scopes import ScopeLabels, share_bar
 from gradinspect.renderers.picture.dot.text import html, small
 from gradinspect.renderers.picture.plan.drawing import Drawing, closed_blocks
 from gradinspect.renderers.picture.plan.parts import DrawOptions, ScopeStart, is_detailed
+from gradinspect.renderers.picture.text_width import text_width
 from gradinspect.units import format_count, format_held
 
 ENTRIES_IN_A_ROW = 2
+ENTRY_WIDTH = 215  # points
 MAX_LINE = 90
+FONT_SIZE = 9.0
+LINE_HEIGHT, ROW_HEIGHT, AROUND = 15.5, 20.0, 24.0  # points
+LEAST_WIDTH = ENTRIES_IN_A_ROW * ENTRY_WIDTH
 GAP = 20  # points before the next mark: a viewer's font may be wider than the one that words are laid out in
 SWATCH_WIDTH, SWATCH_HEIGHT = 34, 15  # points
 
 
-def caption(scene: Scene, drawing: Drawing) -> str:
-    """Write the caption and the legend."""
-    graph, options, palette, coloring = scene
-    source = f"<B>{html(graph.source)}</B>  " if graph.captured_at.kind in {"backward", "grad"} else ""
-    lines = [source + html(describe_capture(graph), MAX_LINE), *_counts(graph, options)]
-    lines += [html(line, MAX_LINE) for line in (*_left_out(graph, drawing, options), *drawing.notes)]
-    lines += [] if coloring is None else [_scale(coloring, palette)]
-    entries = [*_legend(scene, drawing), *([] if coloring is None else _marks(coloring))]
-    starts = range(0, len(entries), ENTRIES_IN_A_ROW)
-    marks = (f"<TR>{''.join(entries[start : start + ENTRIES_IN_A_ROW])}</TR>" for start in starts)
+def caption(scene: Scene, drawing: Drawing, width: float | None = None) -> str:
+    """Write the caption and the legend.
+
+    Args:
+        scene: The graph and its colors.
+        drawing: What is drawn.
+        width: In points, what lines may fill, with several facts in each; None for one per line.
+    """
+    coloring, palette = scene.coloring, scene.palette
+    lines = [*_lines(scene, drawing, width), *([] if coloring is None else [_scale(coloring, palette)])]
+    marks = (f"<TR>{''.join(row)}</TR>" for row in _rows(scene, drawing, width))
     rows = (f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in filter(None, (*lines, _table(marks))))
     return f"<{small(_table(rows), palette.ink, 9)}>"
+
+
+def height_of_caption(scene: Scene, drawing: Drawing, width: float) -> float:
+    """Estimate the height in points."""
+    num_lines = len(_lines(scene, drawing, width)) + (scene.coloring is not None)
+    return num_lines * LINE_HEIGHT + len(_rows(scene, drawing, width)) * ROW_HEIGHT + AROUND
+
+
+def _lines(scene: Scene, drawing: Drawing, width: float | None) -> list[str]:
+    graph, options = scene.graph, scene.options
+    source = f"<B>{html(graph.source)}</B>  " if graph.captured_at.kind in {"backward", "grad"} else ""
+    left_out = (html(line, MAX_LINE) for line in (*_left_out(graph, drawing, options), *drawing.notes))
+    facts = [*_counts(graph, options), *left_out]
+    lines = [source + html(describe_capture(graph), MAX_LINE), *facts[:1]]
+    for fact in facts[1:]:
+        joined = f"{lines[-1]} · {fact}"
+        if width is not None and text_width(unescape(joined), FONT_SIZE) <= max(width, LEAST_WIDTH):
+            lines[-1] = joined
+        else:
+            lines.append(fact)
+    return lines
+
+
+def _rows(scene: Scene, drawing: Drawing, width: float | None) -> list[list[str]]:
+    """Return the entries of the legend in rows."""
+    entries = [*_legend(scene, drawing), *([] if scene.coloring is None else _marks(scene.coloring))]
+    in_a_row = ENTRIES_IN_A_ROW if width is None else max(int(width / ENTRY_WIDTH), ENTRIES_IN_A_ROW)
+    return [entries[start : start + in_a_row] for start in range(0, len(entries), in_a_row)]
 
 
 def _table(rows: Iterable[str]) -> str:
@@ -92,7 +127,9 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
         (graph.roots, _entry(_inked("root", colors.root_ink), "start of backward", fill=colors.root)),
         (
             leaf_counts,
-            _entry(_inked("+=", colors.accumulate_ink), "AccumulateGrad: adds into .grad", fill=colors.accumulate),
+            _entry("<B>+=</B>", "AccumulateGrad: adds into .grad")
+            if options.is_compact
+            else _entry(_inked("+=", colors.accumulate_ink), "AccumulateGrad: adds into .grad", fill=colors.accumulate),
         ),
         (
             min(leaf_counts, default=2) <= 1,
@@ -116,7 +153,7 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
         (options.none_edges and _has_none_edges(graph, options), _entry("<B>.</B>", "None: no gradient")),
         (
             any(arrow.is_skip for arrow in drawing.arrows),
-            _entry(_inked("skip", colors.skip), "residual connection around the body of a box"),
+            _entry(_inked("skip", colors.skip), "residual connection around a box"),
         ),
         (drawing.references, _entry("&#8594; #n", "leads to #n, which has many users")),
         (options.cut is not None, _entry(small("cut", colors.cut), "edge to hidden nodes")),

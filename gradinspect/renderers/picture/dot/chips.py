@@ -3,15 +3,25 @@
 What comes in: records of the graph. What goes out: labels and colors, as DOT attribute lists.
 """
 
+import re
+from collections.abc import Sequence
+from html import unescape
+from typing import TypeAlias
+
 from gradinspect.analyses.structure.call_names import name_inside
 from gradinspect.analyses.structure.cut import uses_in_whole
-from gradinspect.graph import Leaf, Root, SavedValue
+from gradinspect.graph import Graph, Leaf, Node, Root, SavedValue
+from gradinspect.renderers.picture.colors.looks import Look
 from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.dot.text import attributes, boxed, html, quoted, small, tooltip, without_colors
 from gradinspect.renderers.picture.dot.tooltips import leaf_tooltip, saved_tooltip
+from gradinspect.renderers.picture.plan.parts import MAX_CHIPS
+from gradinspect.renderers.picture.text_width import text_width
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MAX_CHIP_NAME = 28
+MAX_ROW = 165.0  # points: chips that fit are side by side
+Chip: TypeAlias = tuple[str, str, str]  # the label, the fill, the border
 
 
 class Chips:
@@ -30,7 +40,27 @@ class Chips:
             leaf_node: The AccumulateGrad node.
             module: The module call of the node that uses it, which names it or has a frame around it.
         """
-        colors, coloring = self.palette, self.scene.coloring
+        label = self._table(*self._label(leaf_node, module))
+        return attributes(shape="plain", label=f"<{label}>", tooltip=self.words(leaf_node))
+
+    def rows(self, node: Node) -> list[str]:
+        """Write the leaves that a node leads to as rows of its box, the first few of many."""
+        leaves = leaves_of(self.scene.graph, node)
+        shown = leaves if len(leaves) <= MAX_CHIPS else leaves[: MAX_CHIPS - 1]
+        labels = [self._label(leaf, node.module) for leaf in shown]
+        if len(shown) < len(leaves):
+            labels.append((_count_more(len(leaves) - len(shown)), self.palette.leaf, self.palette.leaf_line))
+        return ["".join(map(self._cell, row)) for row in _packed(labels)]
+
+    def _cell(self, chip: Chip) -> str:
+        label, fill, line = chip
+        ink = self.palette.ink if self.scene.coloring is None else Look(fill, "").ink
+        words = f'<FONT POINT-SIZE="9" COLOR="{ink}"><B>+=</B> {label}</FONT>'
+        return f'<TD BGCOLOR="{fill}" BORDER="1" COLOR="{line}">{words}</TD>'
+
+    def _label(self, leaf_node: int, module: int | None) -> Chip:
+        """Write the name of a leaf."""
+        colors, look = self.palette, self._look(leaf_node)
         leaf = self.scene.graph.nodes[leaf_node].leaf
         uses = self.uses[leaf_node]
         fill, line = (colors.shared, colors.shared_line) if uses > 1 else (colors.leaf, colors.leaf_line)
@@ -38,21 +68,25 @@ class Chips:
         label = "leaf" if leaf is None else self._leaf_label(leaf, path)
         if uses > 1:
             label += small(f" {uses:,} uses", line)
-        look = None if coloring is None else coloring.leaf(leaf_node)
         if look is not None:
             label = without_colors(label + (small(f" · {look.fact}", look.ink) if look.fact else ""))
             label = f'<FONT COLOR="{look.ink}">{label}</FONT>'
             fill, line = look.fill, look.line or line
+        return label, fill, line
+
+    def words(self, leaf_node: int) -> str:
+        """Write the tooltip of a leaf."""
+        look = self._look(leaf_node)
         number = self.scene.number(leaf_node)
-        words = leaf_tooltip(self.scene.graph, leaf_node, number, "" if look is None else look.words)
-        return attributes(shape="plain", label=self._table(label, fill, line), tooltip=words)
+        return leaf_tooltip(self.scene.graph, leaf_node, number, "" if look is None else look.words)
+
+    def _look(self, leaf_node: int) -> Look | None:
+        return None if self.scene.coloring is None else self.scene.coloring.leaf(leaf_node)
 
     def more_leaves(self, count: int) -> str:
         """Write the chip for the leaves beyond the first few."""
-        label = f"{count:,} more {'leaf' if count == 1 else 'leaves'}"
-        return attributes(
-            shape="plain", label=self._table(label, self.palette.leaf, self.palette.leaf_line), tooltip=quoted(label)
-        )
+        label = self._table(_count_more(count), self.palette.leaf, self.palette.leaf_line)
+        return attributes(shape="plain", label=f"<{label}>", tooltip=quoted(_count_more(count)))
 
     def root(self, root: Root) -> str:
         """Write the mark on a root."""
@@ -100,7 +134,31 @@ class Chips:
         mark = f'<FONT COLOR="{self.palette.accumulate_ink}" POINT-SIZE="8"><B>+=</B></FONT>'
         cells = f'<TD BGCOLOR="{self.palette.accumulate}">{mark}</TD><TD BGCOLOR="{fill}">{label}</TD>'
         table = f'<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="0" CELLPADDING="2" COLOR="{line}">'
-        return f"<{table}<TR>{cells}</TR></TABLE>>"
+        return f"{table}<TR>{cells}</TR></TABLE>"
+
+
+def leaves_of(graph: Graph, node: Node) -> list[int]:
+    """Return the AccumulateGrad nodes that a node leads to, each once."""
+    heads = (edge.next_node for edge in node.next_edges if edge is not None)
+    return [head for head in dict.fromkeys(heads) if graph.nodes[head].kind == "accumulate_grad"]
+
+
+def _packed(chips: Sequence[Chip]) -> list[list[Chip]]:
+    """Put short chips side by side."""
+    rows: list[list[Chip]] = []
+    room = 0.0
+    for chip in chips:
+        width = text_width("+= " + unescape(re.sub("<[^>]*>", "", chip[0])), 8)
+        if not rows or width > room:
+            rows.append([])
+            room = MAX_ROW
+        rows[-1].append(chip)
+        room -= width
+    return rows
+
+
+def _count_more(count: int) -> str:
+    return f"{count:,} more {'leaf' if count == 1 else 'leaves'}"
 
 
 def _dotted(name: str) -> str:

@@ -7,7 +7,8 @@ A leaf is drawn beside each node that uses it. A single box for a weight shared 
 and long edges, not the number of nodes, are what layered layout cannot handle.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from gradinspect.analyses.structure.copy_ranges import copy_ranges, with_ranges
 from gradinspect.analyses.structure.cut import lost_places
@@ -15,29 +16,37 @@ from gradinspect.analyses.structure.devices import crossings
 from gradinspect.graph import Graph, Node, Root, argument_name
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.boxes import BoxWriter
-from gradinspect.renderers.picture.dot.caption import caption
-from gradinspect.renderers.picture.dot.chips import Chips
+from gradinspect.renderers.picture.dot.caption import caption, height_of_caption
+from gradinspect.renderers.picture.dot.chips import Chips, leaves_of
 from gradinspect.renderers.picture.dot.scene import Scene, set_scene
 from gradinspect.renderers.picture.dot.scopes import TIMES
 from gradinspect.renderers.picture.dot.text import attributes, join_names, quoted, tooltip
+from gradinspect.renderers.picture.edge_labels import KEPT
 from gradinspect.renderers.picture.plan.arrows import Arrow
 from gradinspect.renderers.picture.plan.drawing import Drawing, plan_drawing
 from gradinspect.renderers.picture.plan.parts import (
     MAX_CHIPS,
     Box,
     DrawOptions,
+    Part,
     ScopeEnd,
     ScopeStart,
+    columns_of,
+    group_between,
     is_detailed,
 )
+from gradinspect.renderers.picture.routing import MARGIN, ColumnArrow
 
 FONT = "Helvetica"  # every Graphviz knows its metrics, and SVG viewers substitute a sans-serif font
+RANKSEP, RANKSEP_OF_COMPACT = 0.28, 0.2  # inches
 MAX_ROOTS = 16  # that are leaves
 MAX_ROOTS_OF_A_BOX = 3  # drawn one by one
 PACKING = 'pack=14 packmode="array_i"'  # parts without a common node go into a grid, not into one row
 LARGE = 300  # boxes; above that, Graphviz stops straightening lines earlier: half the time, nearly the same picture
 LARGE_NSLIMIT = 3
 SIDES = {"TB": "e", "BT": "e", "LR": "s", "RL": "s"}  # where a skip leaves a box and enters the next
+COLUMN_WEIGHT = 100  # of the invisible edge between the first boxes of two columns
+LOOKS = {"color", "fontcolor", "penwidth", "style", KEPT}  # attributes of an arrow that Graphviz does not lay out
 TRUNK_WEIGHT = 8  # how much straighter the longest path to a leaf is drawn than a side branch
 
 
@@ -47,18 +56,48 @@ def render_dot(graph: Graph, options: DrawOptions | None = None) -> str:
     return write_dot(graph, plan_drawing(graph, options), options)
 
 
-def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
-    """Write a planned drawing as DOT."""
+def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions, *, caption_width: float | None = None) -> str:
+    """Write a planned drawing as DOT.
+
+    Args:
+        graph: The graph.
+        drawing: The drawing of it.
+        options: How to draw it.
+        caption_width: In points, what the caption may fill; None for one fact per line, 0 for no caption.
+    """
     opened = (part.scope for part in drawing.parts if isinstance(part, ScopeStart) and not part.level)
     scene = set_scene(with_ranges(graph, opened), options, list(_drawn(drawing)))
     writer = _Writer(scene, drawing)
     title = tooltip(f"Autograd graph of {graph.source}")
-    label = "" if options.theme == "paper" else f"  label={caption(scene, drawing)}\n"
+    is_bare = options.theme == "paper" or caption_width == 0
+    label = "" if is_bare else f"  label={caption(scene, drawing, caption_width)}\n"
     hurry = f" nslimit={LARGE_NSLIMIT}" if len(drawing.boxes) > LARGE else ""
     packing = f" {PACKING}" if len(graph.roots) > 1 else ""
     head = f"  graph [rankdir={options.direction}{hurry}{packing} tooltip={title}]\n{label}"
     lines = "".join(f"  {line}\n" for line in writer.statements())
-    return f'digraph "autograd" {{\n{_preamble(scene.palette)}{head}{lines}}}\n'
+    preamble = _preamble(scene.palette, RANKSEP_OF_COMPACT if options.is_compact else RANKSEP)
+    return f'digraph "autograd" {{\n{preamble}{head}{lines}}}\n'
+
+
+def crossings_of(graph: Graph, drawing: Drawing, options: DrawOptions) -> list[ColumnArrow]:
+    """Describe the arrows from one column to another, which are not in the DOT text."""
+    if not drawing.columns:
+        return []
+    return list(_Writer(set_scene(graph, options, list(_drawn(drawing))), drawing).crossings())
+
+
+def part_names(parts: Sequence[Part]) -> dict[int, str]:
+    """Return the name that each box and each frame has in the DOT text, by its place in the parts."""
+    starts = [place for place, part in enumerate(parts) if isinstance(part, ScopeStart)]
+    frames = {place: f"cluster_{number}" for number, place in enumerate(starts)}
+    return {**frames, **{place: _name(part) for place, part in enumerate(parts) if isinstance(part, Box)}}
+
+
+def caption_height(graph: Graph, drawing: Drawing, options: DrawOptions, width: float) -> float:
+    """Estimate how high the caption is below a picture of this width, in points."""
+    if options.theme == "paper":
+        return 0.0
+    return height_of_caption(set_scene(graph, options, list(_drawn(drawing))), drawing, width)
 
 
 def frame_titles(graph: Graph, drawing: Drawing, options: DrawOptions) -> dict[str, str]:
@@ -68,9 +107,9 @@ def frame_titles(graph: Graph, drawing: Drawing, options: DrawOptions) -> dict[s
     return {f"cluster_{number}": boxes.title(part.scope, part.level) for number, part in enumerate(starts)}
 
 
-def _preamble(palette: Palette) -> str:
+def _preamble(palette: Palette, ranksep: float) -> str:
     return f"""\
-  graph [fontname="{FONT}" fontsize=10 labelloc="b" labeljust="l" nodesep=0.18 ranksep=0.28 pad=0.15 \
+  graph [fontname="{FONT}" fontsize=10 labelloc="b" labeljust="l" nodesep=0.18 ranksep={ranksep} pad=0.15 \
 bgcolor="{palette.paper}" fontcolor="{palette.ink}"]
   node [fontname="{FONT}" fontsize=10 shape="box" style="filled,rounded" color="{palette.card_line}" \
 fontcolor="{palette.ink}" penwidth=0.8 margin="0.08,0.04" height=0.2 width=0.2]
@@ -94,16 +133,56 @@ class _Writer:
         self.palette = scene.palette
         self.boxes = BoxWriter(scene)
         self.chips = Chips(scene)
-        self.crossings = crossings(scene.graph)
+        self.devices_crossed = crossings(scene.graph)
+        self.in_columns = columns_of(drawing.parts, drawing.columns)
         self.references: dict[int, list[Arrow]] = {}
         for arrow in drawing.references:
             self.references.setdefault(drawing.boxes[arrow.tail].ids.start, []).append(arrow)
 
     def statements(self) -> Iterator[str]:
-        yield from self._roots()
+        if not self._has_columns_outside():
+            yield from self._roots()
         yield from self._boxes()
+        yield from self._side_by_side()
         for arrow in self.drawing.arrows:
-            yield self._arrow(arrow)
+            if self._group(arrow) is None:
+                yield self._arrow(arrow)
+
+    def crossings(self) -> Iterator[ColumnArrow]:
+        """Describe the arrows that Graphviz must not draw: those from one column to another."""
+        for arrow in self.drawing.arrows:
+            group = self._group(arrow)
+            if group is None:
+                continue
+            first, last = (self.in_columns[end][group] for end in (arrow.tail, arrow.head))
+            values = self._arrow_values(arrow)
+            yield ColumnArrow(
+                tail=_name(self.drawing.boxes[arrow.tail]),
+                head=_name(self.drawing.boxes[arrow.head]),
+                columns=tuple(_column(group, number) for number in range(first, last + 1)),
+                near_tail=self._others(group, first, arrow.tail),
+                near_head=self._others(group, last, arrow.head),
+                attributes={name: value for name, value in values.items() if name in LOOKS},
+            )
+
+    def _group(self, arrow: Arrow) -> int | None:
+        return group_between(self.in_columns[arrow.tail], self.in_columns[arrow.head])
+
+    def _others(self, group: int, column: int, index: int) -> tuple[str, ...]:
+        """Name the other boxes of a column."""
+        pairs = zip(self.drawing.boxes, self.in_columns, strict=True)
+        return tuple(_name(box) for place, (box, of) in enumerate(pairs) if of.get(group) == column and place != index)
+
+    def _has_columns_outside(self) -> bool:
+        return any(group[0].start == 0 for group in self.drawing.columns)
+
+    def _side_by_side(self) -> Iterator[str]:
+        """Let columns begin side by side, from left to right."""
+        for number in range(len(self.drawing.columns)):
+            of = [one.get(number) for one in self.in_columns]
+            firsts = [self.drawing.boxes[of.index(column)] for column in range(len(self.drawing.columns[number]))]
+            for left, right in pairwise(firsts):
+                yield _edge(_name(left), _name(right), {"style": "invis", "minlen": 0, "weight": COLUMN_WEIGHT})
 
     def _roots(self) -> Iterator[str]:
         alone = sorted({root.node for root in self.graph.roots if self._is_leaf(root.node)})
@@ -125,9 +204,10 @@ class _Writer:
 
     def _boxes(self) -> Iterator[str]:
         level = clusters = 0
-        for part in self.drawing.parts:
+        for place, part in enumerate(self.drawing.parts):
             level -= isinstance(part, ScopeEnd)
             indent = "  " * level
+            yield from self._columns_from(place)
             if isinstance(part, Box):
                 yield f"{indent}{_name(part)} {self.boxes.box(part)}"
                 yield from (indent + line for line in self._cut_edges(part))
@@ -141,6 +221,16 @@ class _Writer:
                 level += 1
             else:
                 yield f"{indent}}}"
+            yield from ("}" for group in self.drawing.columns for run in group if run.stop == place + 1)
+
+    def _columns_from(self, place: int) -> Iterator[str]:
+        """Begin the columns that begin at a part, the outer one first."""
+        runs = [(run, _column(group, number)) for group, runs in enumerate(self.drawing.columns)
+                for number, run in enumerate(runs) if run.start == place]  # fmt: skip
+        for _, name in sorted(runs, key=lambda run: -run[0].stop):
+            yield f'subgraph {name} {{ graph [label="" style="invis" margin={MARGIN}]'
+        if place == 0 and self._has_columns_outside():
+            yield from self._roots()
 
     def _cut_edges(self, box: Box) -> Iterator[str]:
         """Write the ends of edges that the focus has cut: one above a box, one below it."""
@@ -168,7 +258,8 @@ class _Writer:
     def _around(self, name: str, node_id: int) -> Iterator[str]:
         """Write what is attached to a node, or to the last node of a chain: leaves, None edges, saved tensors."""
         node = self.graph.nodes[node_id]
-        yield from self._leaves(name, node)
+        if not self.options.is_compact:
+            yield from self._leaves(name, node)
         if self.options.none_edges:
             lost = lost_places(self.options.cut, node_id)
             nones = [place for place, edge in enumerate(node.next_edges) if edge is None and place not in lost]
@@ -188,7 +279,7 @@ class _Writer:
             for position, edge in enumerate(node.next_edges)
             if edge is not None and self._is_leaf(edge.next_node)
         ]
-        distinct = list(dict.fromkeys(leaf for _, leaf in uses))
+        distinct = leaves_of(self.graph, node)
         shown = distinct if len(distinct) <= MAX_CHIPS else distinct[: MAX_CHIPS - 1]
         for leaf in shown:
             yield f"{name}_leaf{leaf} {self.chips.leaf(leaf, node.module)}"
@@ -222,13 +313,16 @@ class _Writer:
             values |= {"label": " skip ", "tailport": side, "color": color, "fontcolor": color, "penwidth": 1.3}
             # A wide box beside no other one would send the arc out of the frame.
             values |= {} if is_detailed(self.drawing.boxes[arrow.head]) else {"headport": side}
+        if self.options.is_compact and "label" in values:
+            values[KEPT] = values.pop("label")
         return values
 
     def _crossed(self, arrow: Arrow) -> str:
         """Name the devices that an arrow leads from and to, if it crosses from one to another."""
         tails, heads = self.drawing.boxes[arrow.tail].ids, self.drawing.boxes[arrow.head].ids
-        found = [one for tail in tails if tail in self.crossings for one in self.crossings[tail] if one.head in heads]
-        return ", ".join(dict.fromkeys(f"{one.start} → {one.end}" for one in found)) if self.crossings else ""
+        found = [one for tail in tails if tail in self.devices_crossed
+                 for one in self.devices_crossed[tail] if one.head in heads]  # fmt: skip
+        return ", ".join(dict.fromkeys(f"{one.start} → {one.end}" for one in found)) if self.devices_crossed else ""
 
     def _names(self, node: Node, arrow: Arrow) -> str:
         """Name the forward arguments of many edges from one node: `tensors[1-198]`."""
@@ -249,6 +343,10 @@ class _Writer:
 
     def _name_of(self, node_id: int) -> str:
         return f"n{node_id}" if self._is_leaf(node_id) else _name(self.drawing.boxes[self.drawing.box_of[node_id]])
+
+
+def _column(group: int, number: int) -> str:
+    return f"cluster_of{group}_{number}"
 
 
 def _name(box: Box) -> str:

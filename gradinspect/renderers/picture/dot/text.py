@@ -51,9 +51,10 @@ def without_colors(markup: str) -> str:
     return re.sub(r' COLOR="#\w+"', "", markup)
 
 
-def boxed(lines: Sequence[str], **values: str | float) -> str:
-    """Stack lines in a table, because a label holds either text or a table."""
+def boxed(lines: Sequence[str], below: Sequence[str] = (), **values: str | float) -> str:
+    """Stack lines in a table, because a label holds either text or a table; below them are rows of cells."""
     written = list(filter(None, lines))
+    written += (f'<TABLE BORDER="0" CELLSPACING="1" CELLPADDING="1"><TR>{row}</TR></TABLE>' for row in below)
     if any("<TABLE" in line for line in written):
         rows = "".join(f"<TR><TD{_alignment(line)}>{line}</TD></TR>" for line in written)
         label = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0">{rows}</TABLE>'

@@ -15,7 +15,17 @@ from typing import NamedTuple
 
 from gradinspect.analyses.structure.skips import skip_edges
 from gradinspect.graph import Edge, Graph
-from gradinspect.renderers.picture.plan.parts import MAX_USERS, Box, Part, ScopeEnd, ScopeStart, is_detailed
+from gradinspect.renderers.picture.plan.parts import (
+    MAX_USERS,
+    Box,
+    Columns,
+    Part,
+    ScopeEnd,
+    ScopeStart,
+    columns_of,
+    group_between,
+    is_detailed,
+)
 
 MAX_PARALLEL = 8  # arrows from one node to another
 MAX_USERS_DRAWN = 5  # arrows to one box with more than MAX_USERS users, the nearest ones
@@ -35,7 +45,7 @@ class Arrow(NamedTuple):
 
 
 def find_arrows(
-    graph: Graph, parts: Sequence[Part], box_of: Sequence[int]
+    graph: Graph, parts: Sequence[Part], box_of: Sequence[int], *, has_chips: bool = True
 ) -> tuple[tuple[Arrow, ...], tuple[Arrow, ...]]:
     """Return an arrow for each edge between two nodes, and one for all edges between two boxes of many nodes.
 
@@ -56,7 +66,8 @@ def find_arrows(
             arrows.append(Arrow(*ends, None, 0, number - skips[ends]))
             arrows += [Arrow(*ends, None, 0, skips[ends], is_skip=True)] if skips[ends] else []
     arrows, references = _with_few_users(sorted(arrows, key=_tail))
-    return _with_lengths(graph, parts, _with_trunks(arrows, len(boxes))), references
+    have_leaves = [has_chips and _has_leaves(graph, box) for box in boxes]
+    return with_lengths(_with_trunks(arrows, len(boxes)), parts, have_leaves), references
 
 
 def _skips(graph: Graph, boxes: Sequence[Box], box_of: Sequence[int]) -> Counter[tuple[int, int]]:
@@ -102,27 +113,39 @@ def _with_trunks(arrows: Sequence[Arrow], num_boxes: int) -> list[Arrow]:
     return [arrow._replace(is_trunk=index in marked) for index, arrow in enumerate(arrows)]
 
 
-def _with_lengths(graph: Graph, parts: Sequence[Part], arrows: Sequence[Arrow]) -> tuple[Arrow, ...]:
+def with_lengths(
+    arrows: Sequence[Arrow], parts: Sequence[Part], have_leaves: Sequence[bool] = (), columns: Sequence[Columns] = ()
+) -> tuple[Arrow, ...]:
     """Make each arrow that leaves an expanded scope long enough to end below the scope and its leaves.
 
     A tail's scope ends before its head starts, so in the order of heads the lowest rank of each scope is already known.
+
+    Args:
+        arrows: The arrows.
+        parts: What is drawn.
+        have_leaves: For each box whether leaves are drawn below it; none by default.
+        columns: What is side by side: it begins at the same rank, and arrows between columns do not count.
     """
-    boxes = [part for part in parts if isinstance(part, Box)]
-    paths = _scope_paths(parts)
-    arrows_to: list[list[int]] = [[] for _ in boxes]
+    paths, in_columns = _scope_paths(parts), columns_of(parts, columns)
+    arrows_to: list[list[int]] = [[] for _ in paths]
     for place, arrow in enumerate(arrows):
-        arrows_to[arrow.head].append(place)
-    ranks = [0] * len(boxes)
+        if group_between(in_columns[arrow.tail], in_columns[arrow.head]) is None:
+            arrows_to[arrow.head].append(place)
+    ranks = [0] * len(paths)
+    tops: dict[int, int] = {}  # group -> the rank of its first box
     bottoms: Counter[int] = Counter()  # scope -> its lowest rank so far
     lengths = [1] * len(arrows)
-    for index, box in enumerate(boxes):
+    for index, path in enumerate(paths):
+        ranks[index] = max((tops[group] for group, column in in_columns[index].items() if column), default=0)
         for place in arrows_to[index]:
             tail = arrows[place].tail
-            left = next((scope for scope in paths[tail] if scope not in paths[index]), None)
+            left = next((scope for scope in paths[tail] if scope not in path), None)
             lengths[place] = 1 if left is None else bottoms[left] - ranks[tail] + 1
             ranks[index] = max(ranks[index], ranks[tail] + lengths[place])
-        bottom = ranks[index] + _has_leaves(graph, box)
-        for scope in paths[index]:
+        for group in in_columns[index]:
+            tops.setdefault(group, ranks[index])
+        bottom = ranks[index] + (index < len(have_leaves) and have_leaves[index])
+        for scope in path:
             bottoms[scope] = max(bottoms[scope], bottom)
     return tuple(arrow._replace(length=length) for arrow, length in zip(arrows, lengths, strict=True))
 

@@ -6,12 +6,21 @@ What comes in: a `Graph` and options. What goes out: a `Drawing`, boxes in id or
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from gradinspect.analyses.structure.expansion import readable_depth
+from gradinspect.analyses.structure.expansion import opens_to, readable_depth
 from gradinspect.analyses.structure.folding import Scope, fold_graph
+from gradinspect.analyses.structure.outline import IsOpen
 from gradinspect.graph import Graph
-from gradinspect.renderers.picture.plan.arrows import Arrow, find_arrows
+from gradinspect.renderers.picture.plan.arrows import Arrow, find_arrows, with_lengths
 from gradinspect.renderers.picture.plan.fans import MAX_FAN, fold_fans
-from gradinspect.renderers.picture.plan.parts import MAX_LEVELS, Box, DrawOptions, Part, PartChooser, deepest_level
+from gradinspect.renderers.picture.plan.parts import (
+    MAX_LEVELS,
+    Box,
+    Columns,
+    DrawOptions,
+    Part,
+    PartChooser,
+    deepest_level,
+)
 from gradinspect.units import format_count
 
 MAX_FRAMES = 40  # nested; Graphviz needs time quadratic in their number, and nobody nests that many modules
@@ -26,6 +35,7 @@ class Drawing(NamedTuple):
     arrows: tuple[Arrow, ...]
     references: tuple[Arrow, ...]  # written at the tail, not drawn: NOTE [Users of one node]
     notes: tuple[str, ...]  # what was folded or cut without being asked for
+    columns: tuple[Columns, ...] = ()  # NOTE [Columns] in `plan.columns`
 
 
 def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
@@ -34,12 +44,28 @@ def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
     scope: Scope | None = None
     too_many = f"limit is {options.max_boxes or 0:,} boxes"
     for scope, depth, change in _ever_coarser(graph, options, too_many):
-        parts = chooser.fitting_parts(scope, depth)
+        parts = chooser.fitting_parts(scope, opens_to(depth))
         if parts is not None:
             return _with_fans_folded(graph, options, parts, (change,) if change else ())
     assert scope is not None  # noqa: S101 - the loop ran at least once
+    return _cut(chooser, scope)
+
+
+def plan_opened(chooser: PartChooser, folded: Scope, is_open: IsOpen) -> Drawing:
+    """Choose boxes where it is known which scopes to expand; cut what is still too much."""
+    parts = chooser.fitting_parts(folded, is_open)
+    return _cut(chooser, folded) if parts is None else _with_fans_folded(chooser.graph, chooser.options, parts, ())
+
+
+def _cut(chooser: PartChooser, scope: Scope) -> Drawing:
     parts, missing = chooser.cut_parts(scope)
-    return _with_fans_folded(graph, options, parts, (f"{format_count(missing, 'node')} not drawn: {too_many}",))
+    words = f"{format_count(missing, 'node')} not drawn: limit is {chooser.max_boxes or 0:,} boxes"
+    return _with_fans_folded(chooser.graph, chooser.options, parts, (words,))
+
+
+def in_columns(drawing: Drawing, columns: tuple[Columns, ...]) -> Drawing:
+    """Set a compact drawing in columns."""
+    return drawing._replace(columns=columns, arrows=with_lengths(drawing.arrows, drawing.parts, columns=columns))
 
 
 def count_boxes(graph: Graph, options: DrawOptions) -> int:
@@ -74,7 +100,7 @@ def _depth(scope: Scope, options: DrawOptions) -> int:
 def closed_blocks(boxes: Iterable[Box], options: DrawOptions) -> str:
     """Count the closed boxes, and say what opens them if nobody asked for them; "" if there are none."""
     closed = sum(box.kind == "closed" for box in boxes)
-    chosen = options.depth is not None or options.full
+    chosen = options.depth is not None or options.full or options.statuses
     after = "leaves inside are counted, not drawn" if chosen else "--depth or --full open them"
     return f"{format_count(closed, 'block')} closed; {after}" if closed else ""
 
@@ -82,16 +108,16 @@ def closed_blocks(boxes: Iterable[Box], options: DrawOptions) -> str:
 def _with_fans_folded(graph: Graph, options: DrawOptions, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:
     """Leave out the middle of wide fans, unless the full graph was requested without limits."""
     if options.max_boxes is None:
-        return _drawing(graph, parts, notes)
+        return _drawing(graph, options, parts, notes)
     parts, missing = fold_fans(graph, parts)
     words = f"{format_count(missing, 'node')} not drawn: limit is {MAX_FAN} inputs per node"
-    return _drawing(graph, parts, (*notes, words) if missing else notes)
+    return _drawing(graph, options, parts, (*notes, words) if missing else notes)
 
 
-def _drawing(graph: Graph, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:
+def _drawing(graph: Graph, options: DrawOptions, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:
     boxes = tuple(part for part in parts if isinstance(part, Box))
     box_of = [-1] * len(graph.nodes)
     for index, box in enumerate(boxes):
         box_of[box.ids.start : box.ids.stop] = [index] * len(box.ids)
-    arrows, references = find_arrows(graph, parts, box_of)
+    arrows, references = find_arrows(graph, parts, box_of, has_chips=not options.is_compact)
     return Drawing(tuple(parts), boxes, box_of, arrows, references, notes)

@@ -7,20 +7,22 @@ A box stands for a contiguous range of node ids: one node, a collapsed scope, th
 that were too many to draw. Ids are in topological order, so boxes never form a cycle.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 from gradinspect.analyses.structure.cut import Cut
-from gradinspect.analyses.structure.expansion import fits_unfolded
+from gradinspect.analyses.structure.expansion import fits_unfolded, opens_to
 from gradinspect.analyses.structure.folding import Item, Scope, node_ids
-from gradinspect.analyses.structure.outline import body_of
+from gradinspect.analyses.structure.outline import IsOpen, body_of
 from gradinspect.graph import Edge, Graph, Record, num_consumers
 from gradinspect.renderers.facts import PageFacts
 
 BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
 ColorBy: TypeAlias = Literal["grad", "bytes", "flops", "dtype", "device", "module", "file"]
 Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
+FitTo: TypeAlias = Literal["screen", "a4", "slide", "none"]  # NOTE [A picture that fits] in `picture.fitting`
 Theme: TypeAlias = Literal["light", "dark", "paper"]  # paper: NOTE in `picture.paper`
 MAX_USERS = 50  # arrows to one box: NOTE [Users of one node] in `arrows`
 MAX_CHIPS = 8  # leaves drawn beside one node; the rest share one chip
@@ -31,7 +33,8 @@ ROOT_SIDE_SHARE = 2 / 3  # of the boxes drawn when a graph is cut
 class DrawOptions(Record, frozen=True, kw_only=True):
     """How to draw a graph."""
 
-    depth: int | None = None  # of nested expanded scopes; None: NOTE [About forty boxes] in `expansion`
+    depth: int | None = None  # of nested expanded scopes; None: what fits, or NOTE [About forty boxes] in `expansion`
+    fit_to: FitTo = "none"
     full: bool = False  # fold no repeats, collapse nothing
     fold_shapes: bool = False  # draw a chain of shape-only nodes as one box
     none_edges: bool = False
@@ -45,6 +48,11 @@ class DrawOptions(Record, frozen=True, kw_only=True):
     facts: PageFacts = PageFacts()  # for an HTML page
     cut: Cut | None = None  # what is missing, if the graph is part of another
     max_boxes: int | None = 2000  # including chips; above that the picture is folded, then cut
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether leaves are rows in the boxes that use them, rather than boxes of their own."""
+        return self.fit_to != "none" and not self.full
 
 
 class Box(NamedTuple):
@@ -72,18 +80,35 @@ class ScopeEnd(NamedTuple):
 
 
 Part: TypeAlias = Box | ScopeStart | ScopeEnd
+Columns: TypeAlias = tuple[range, ...]  # of parts: what is drawn side by side in one frame, the root side first
+
+
+def columns_of(parts: Sequence[Part], groups: Sequence[Columns]) -> list[dict[int, int]]:
+    """Return for each box in which column of which group it is."""
+    places = [place for place, part in enumerate(parts) if isinstance(part, Box)]
+    found: list[dict[int, int]] = [{} for _ in places]
+    for number, group in enumerate(groups):
+        for column, run in enumerate(group):
+            for index in range(bisect_left(places, run.start), bisect_left(places, run.stop)):
+                found[index][number] = column
+    return found
+
+
+def group_between(one: Mapping[int, int], other: Mapping[int, int]) -> int | None:
+    """Return the group in which two boxes are in different columns; None if there is none."""
+    return next((group for group, column in one.items() if group in other and other[group] != column), None)
 
 
 def deepest_level(scope: Scope) -> int:
     """Return the depth of the most deeply nested scope."""
     deepest, level = 0, 0
-    for part in parts_of(scope.items, MAX_LEVELS):
+    for part in parts_of(scope.items, opens_to(MAX_LEVELS)):
         level += isinstance(part, ScopeStart) - isinstance(part, ScopeEnd)
         deepest = max(deepest, level)
     return deepest
 
 
-def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
+def parts_of(items: Iterable[Item], is_open: IsOpen) -> Iterator[Part]:
     """Yield boxes, and where expanded scopes begin and end, in id order."""
     level = 0
     waiting: list[Item | Part] = list(reversed(tuple(items)))
@@ -100,7 +125,7 @@ def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
             yield Box("node", node_ids(item), item)
         elif item.kind == "shapes":
             yield Box("shapes", node_ids(item), item)
-        elif level >= depth:
+        elif not is_open(item, level):
             yield Box("closed", node_ids(item), item)
         else:
             yield ScopeStart(item, level)
@@ -126,11 +151,11 @@ class PartChooser:
         users = num_consumers(graph)
         self.shared = {node_id for node_id, number in users.items() if number > MAX_USERS}
 
-    def fitting_parts(self, scope: Scope, depth: int) -> list[Part] | None:
+    def fitting_parts(self, scope: Scope, is_open: IsOpen) -> list[Part] | None:
         """Return the parts of a picture, or None if there are too many."""
         parts: list[Part] = []
         weight = 0
-        for part in parts_of(scope.items, depth):
+        for part in parts_of(scope.items, is_open):
             parts.append(part)
             weight += self.weight(part)
             if self.max_boxes is not None and weight > self.max_boxes:
@@ -139,7 +164,7 @@ class PartChooser:
 
     def cut_parts(self, scope: Scope) -> tuple[list[Part], int]:
         """Draw both ends of the outermost items and one box in between; return the parts and the nodes left out."""
-        boxes = [part for part in parts_of(scope.items, 0) if isinstance(part, Box)]
+        boxes = [part for part in parts_of(scope.items, opens_to(0)) if isinstance(part, Box)]
         room = self.max_boxes or 0
         head = self._how_many(boxes, room * ROOT_SIDE_SHARE)
         tail = self._how_many(list(reversed(boxes[head:])), room * (1 - ROOT_SIDE_SHARE))

@@ -1,0 +1,164 @@
+"""A picture that fits: as much is open as there is room for, and nothing collides."""
+
+import re
+from itertools import combinations, pairwise
+from math import isnan
+from typing import Literal
+
+import pytest
+from factories import gradient_stats, graph, leaf, op, product_plus_two, residual_blocks
+from hypothesis import given, settings
+from msgspec.structs import replace
+from strategies import graphs
+
+from gradinspect.graph import Gradients, Graph, ModuleCall, NodeGradients
+from gradinspect.renderers.picture.dot.document import write_dot
+from gradinspect.renderers.picture.fitting import SHEETS, Fitted, fit_drawing
+from gradinspect.renderers.picture.graphviz import find_engine, lay_out
+from gradinspect.renderers.picture.picture import draw
+from gradinspect.renderers.picture.placed import Rect, rects_of
+from gradinspect.renderers.picture.plan.parts import DrawOptions, ScopeStart
+
+PURE = find_engine(path="")
+SCREEN = DrawOptions(fit_to="screen")
+
+
+def blocks(count: int, num_ops: int = 3, last: int | None = None) -> Graph:
+    """Build a chain of blocks, all different, each in a module call; the last may have another number of nodes."""
+    sizes = [*[num_ops] * (count - 1), num_ops if last is None else last]
+    modules = [1 + place for place, size in enumerate(sizes) for _ in range(size)]
+    nodes = [op(f"Op{place}Backward0", place + 1, module=module) for place, module in enumerate(modules)]
+    calls = (ModuleCall(path=f"part_{place}", class_name=f"Block{place}", parent=0) for place in range(count))
+    return graph(*nodes, leaf("w", 3), modules=(ModuleCall(path="", class_name="Net"), *calls))
+
+
+def fit(whole: Graph, options: DrawOptions = SCREEN) -> Fitted:
+    """Fit a graph with the engine that is always there."""
+    return fit_drawing(whole, options, PURE, 60)
+
+
+def places_of(whole: Graph, fitted: Fitted, options: DrawOptions = SCREEN) -> dict[str, Rect]:
+    """Lay out what was fitted, and say where everything is."""
+    return rects_of(lay_out(write_dot(whole, fitted.drawing, options), "dot", PURE, time_limit_s=30).decode())
+
+
+def size(svg: bytes) -> tuple[float, float]:
+    """Return the width and the height of an SVG, in points."""
+    match = re.search(rb'<svg width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    assert match is not None
+    return float(match[1]), float(match[2])
+
+
+def open_modules(whole: Graph, fitted: Fitted) -> list[str]:
+    """List the paths of the modules that are expanded."""
+    starts = [part.scope.module for part in fitted.drawing.parts if isinstance(part, ScopeStart)]
+    return [whole.modules[module].path for module in starts if module is not None]
+
+
+@pytest.mark.slow
+@given(graphs())
+@settings(deadline=None, max_examples=60)
+def test_nothing_collides_and_all_nodes_are_accounted_for(whole: Graph) -> None:
+    """No two boxes overlap, no box is outside of its frame, and each node is in one box."""
+    fitted = fit(whole)
+    rects = places_of(whole, fitted)
+    boxes = [rect for name, rect in rects.items() if not name.startswith("cluster")]
+    frames = [rect for name, rect in rects.items() if re.fullmatch(r"cluster_\d+", name)]
+
+    assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+    assert all(not frame.overlaps(box) or _is_in(box, frame) for frame in frames for box in boxes)
+    drawn = [node for box in fitted.drawing.boxes for node in box.ids if whole.nodes[node].kind != "accumulate_grad"]
+    assert drawn == [node for node, one in enumerate(whole.nodes) if one.kind != "accumulate_grad"]
+
+
+def _is_in(box: Rect, frame: Rect) -> bool:
+    return box.left >= frame.left and box.right <= frame.right and box.bottom >= frame.bottom and box.top <= frame.top
+
+
+@pytest.mark.parametrize("sheet", ["screen", "a4", "slide"])
+@pytest.mark.parametrize(
+    "whole",
+    [blocks(4), blocks(12), blocks(30), residual_blocks(9), blocks(1, 30)],
+    ids=["4", "12", "30", "res", "long"],
+)
+def test_the_whole_picture_is_within_its_sheet(whole: Graph, sheet: Literal["screen", "a4", "slide"]) -> None:
+    """With the caption and the margin, in both engines' units."""
+    width, height = size(draw(whole, "svg", DrawOptions(fit_to=sheet), engine=PURE).content)
+
+    assert width <= SHEETS[sheet].width
+    assert height <= SHEETS[sheet].height
+
+
+def test_a_long_chain_is_set_in_columns_from_left_to_right() -> None:
+    """Each column begins at the top, below the same title, and goes on where the one before ends."""
+    whole = blocks(1, 30)
+    fitted = fit(whole)
+    rects = places_of(whole, fitted)
+    (columns,) = fitted.drawing.columns
+    places = [rects[f"cluster_of0_{number}"] for number in range(len(columns))]
+
+    assert len(columns) > 2
+    assert all(one.right < other.left for one, other in pairwise(places))
+    assert len({round(place.top) for place in places}) == 1
+    svg = draw(whole, "svg", SCREEN, engine=PURE).content.decode()
+    assert svg.count('class="edge"') == len(whole.nodes) - 1
+
+
+def test_what_changed_most_is_opened_first() -> None:
+    """In a comparison those blocks are open that have nodes which changed, wherever they are."""
+    whole = blocks(20)
+    statuses = tuple("changed" if node in {7 * 3, 12 * 3} else "" for node in range(len(whole.nodes)))
+
+    opened = open_modules(whole, fit(whole, replace(SCREEN, statuses=statuses)))
+
+    assert {"part_7", "part_12"} <= set(opened)
+    assert len(opened) < 18
+
+
+def test_with_color_by_grad_the_largest_gradients_are_opened() -> None:
+    """NaN is larger than any."""
+    whole = blocks(20)
+    norms = dict.fromkeys(range(60), 1.0) | {7 * 3: 1e9, 12 * 3: float("nan")}
+    ran = tuple(
+        NodeGradients(node=node, order=node, incoming=(gradient_stats(norm, bad=int(isnan(norm))),))
+        for node, norm in norms.items()
+    )
+    whole = replace(whole, gradients=Gradients(nodes=ran))
+
+    opened = open_modules(whole, fit(whole, replace(SCREEN, color_by="grad")))
+
+    assert {"part_7", "part_12"} <= set(opened)
+    assert len(opened) < 18
+
+
+def test_a_depth_that_is_asked_for_is_drawn() -> None:
+    """The picture is set in columns then, but nothing else is opened or closed."""
+    whole = blocks(12)
+
+    assert open_modules(whole, fit(whole, replace(SCREEN, depth=0))) == []
+    assert open_modules(whole, fit(whole, replace(SCREEN, depth=1))) == [""]
+    assert len(open_modules(whole, fit(whole, replace(SCREEN, depth=2)))) == 13
+
+
+def test_a_model_that_is_one_box_is_opened_even_if_it_does_not_fit() -> None:
+    """One closed box would say nothing: the limit is a number of boxes then."""
+    fitted = fit(blocks(1, 70), replace(SCREEN, fit_to="a4"))
+
+    assert len(fitted.drawing.boxes) == 70
+    assert not fitted.fits
+
+
+def test_leaves_are_rows_of_the_boxes_that_use_them() -> None:
+    """No box of their own; what their tooltip said is in that of the box."""
+    drawn = draw(product_plus_two(), "svg", SCREEN, engine=PURE).content.decode()
+
+    assert drawn.count('class="node"') == 3
+    assert "AccumulateGrad of" in drawn
+    assert ">+=</tspan>" in drawn
+
+
+def test_a_small_picture_is_not_made_wide_by_its_caption() -> None:
+    """Several facts share a line only where the picture is as wide."""
+    width, _ = size(draw(product_plus_two(), "svg", SCREEN, engine=PURE).content)
+
+    assert width < 470
