@@ -4,7 +4,6 @@ What comes in: a layout with columns, and the arrows that it lacks. What goes ou
 through the space between columns, and above the columns that they pass; Graphviz would draw them across boxes.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,7 +13,8 @@ from gradinspect.renderers.picture.placed import Point, Rect, rects_of
 MARGIN = 12  # points around the boxes of a column
 INSIDE = 7.0  # of it, which arrows use as well
 LANE = 2.5  # points between two arrows side by side
-MAX_LANES = 4
+MAX_LANES = 3
+SPREAD = 10.0  # points between two arrows that leave or enter a box on the same side
 BESIDE = 6.0  # points between an arrow and the box above or below it
 CORNER = 5.0  # radius
 TIP = 5.5  # length of an arrowhead
@@ -31,64 +31,134 @@ class ColumnArrow(NamedTuple):
     attributes: Mapping[str, str | float]
 
 
-def with_crossings(placed: str, crossings: Sequence[ColumnArrow]) -> str:
+def with_crossings(placed: str, arrows: Sequence[ColumnArrow]) -> str:
     """Add the arrows to a layout."""
-    if not crossings:
+    if not arrows:
         return placed
     rects = rects_of(placed)
-    used: Counter[str] = Counter()
-    total = Counter(name for crossing in crossings for name in _gutters(crossing))
-    lines: list[str] = []
-    for crossing in crossings:
-        path = _path(crossing, rects, used, total)
-        values = {**crossing.attributes, "pos": _spline(path)}
-        lines.append(f"\t{crossing.tail} -> {crossing.head}\t{attributes(**values)};")
+    ways = [_way(arrow, rects) for arrow in arrows]
+    xs = _lanes(ways, rects)
+    lines = []
+    for number, (arrow, way) in enumerate(zip(arrows, ways, strict=True)):
+        path = _path(way, number, ways, xs)
+        values = {**arrow.attributes, "pos": _spline(path)}
+        lines.append(f"\t{arrow.tail} -> {arrow.head}\t{attributes(**values)};")
     return "\n".join((placed.rstrip().removesuffix("}"), *lines, "}\n"))
 
 
-def _gutters(crossing: ColumnArrow) -> tuple[str, ...]:
-    """Name the spaces that an arrow uses, each by the column on its left."""
-    return tuple(dict.fromkeys((crossing.columns[0], crossing.columns[-2])))
+class _Way(NamedTuple):
+    """How an arrow leaves its column and enters the other; the space on the right of a column has its name."""
+
+    arrow: ColumnArrow
+    out: Point  # where it leaves its box
+    out_y: float  # where it enters the space between columns
+    leaves_below: bool  # at the end of its column
+    into: Point
+    into_y: float
+    enters_above: bool  # at the beginning of its column
+    over: float | None  # above the columns that it passes; None if there are none
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """Name the spaces in which it changes its height."""
+        return self.arrow.columns[:1] if self.over is None else (self.arrow.columns[0], self.arrow.columns[-2])
+
+    def ends_in(self, space: str) -> Point:
+        """Return at which height it comes into a space from the left, and leaves it to the right."""
+        if self.over is None:
+            return self.out_y, self.into_y
+        return (self.out_y, self.over) if space == self.arrow.columns[0] else (self.over, self.into_y)
 
 
-def _path(crossing: ColumnArrow, rects: Mapping[str, Rect], used: Counter[str], total: Counter[str]) -> list[Point]:
-    columns = [rects[name] for name in crossing.columns]
-    lane = LANE * (used[crossing.columns[0]] % MAX_LANES)
-    xs: list[float] = []
-    for name in _gutters(crossing):
-        used[name] += 1
-        place = crossing.columns.index(name)
-        left, right = columns[place].right - INSIDE, columns[place + 1].left + INSIDE
-        xs.append(left + (right - left) * used[name] / (total[name] + 1))
-    start = _way_out(rects[crossing.tail], [rects[name] for name in crossing.near_tail], columns[0], xs[0], lane)
-    end = _way_in(rects[crossing.head], [rects[name] for name in crossing.near_head], columns[-1], xs[-1], lane)
-    over = max((column.top for column in columns[1:-1]), default=0.0) - INSIDE + lane
-    between = [(xs[0], over), (xs[-1], over)] if len(columns) > 2 else []
-    return _straightened([*start, *between, *end])
+def _way(arrow: ColumnArrow, rects: Mapping[str, Rect]) -> _Way:
+    columns = [rects[name] for name in arrow.columns]
+    out, out_y, below = _way_out(rects[arrow.tail], [rects[name] for name in arrow.near_tail], columns[0])
+    into, into_y, above = _way_in(rects[arrow.head], [rects[name] for name in arrow.near_head], columns[-1])
+    over = max((column.top for column in columns[1:-1]), default=None)
+    return _Way(arrow, out, out_y, below, into, into_y, above, over)
 
 
-def _way_out(box: Rect, others: Sequence[Rect], column: Rect, x: float, lane: float) -> list[Point]:
+def _way_out(box: Rect, others: Sequence[Rect], column: Rect) -> tuple[Point, float, bool]:
     """Lead from a box to the space on the right of its column."""
     middle, y = box.middle
     if not any(_overlaps(other, middle) and other.top <= box.bottom for other in others):
-        low = column.bottom + INSIDE - lane
-        return [(middle, box.bottom), (middle, low), (x, low)]
+        return (middle, box.bottom), column.bottom + INSIDE, True
     if not any(other.left >= box.right and other.bottom < y < other.top for other in others):
-        return [(box.right, y), (x, y)]
-    start = (middle + box.right) / 2
-    return [(start, box.bottom), (start, box.bottom - BESIDE), (x, box.bottom - BESIDE)]
+        return (box.right, y), y, False
+    return ((middle + box.right) / 2, box.bottom), box.bottom - BESIDE, False
 
 
-def _way_in(box: Rect, others: Sequence[Rect], column: Rect, x: float, lane: float) -> list[Point]:
+def _way_in(box: Rect, others: Sequence[Rect], column: Rect) -> tuple[Point, float, bool]:
     """Lead to a box from the space on the left of its column."""
     middle, y = box.middle
     if not any(_overlaps(other, middle) and other.bottom >= box.top for other in others):
-        high = column.top - INSIDE + lane
-        return [(x, high), (middle, high), (middle, box.top)]
+        return (middle, box.top), column.top - INSIDE, True
     if not any(other.right <= box.left and other.bottom < y < other.top for other in others):
-        return [(x, y), (box.left, y)]
-    end = (middle + box.left) / 2
-    return [(x, box.top + BESIDE), (end, box.top + BESIDE), (end, box.top)]
+        return (box.left, y), y, False
+    return ((middle + box.left) / 2, box.top), box.top + BESIDE, False
+
+
+def _lanes(ways: Sequence[_Way], rects: Mapping[str, Rect]) -> dict[tuple[int, str], float]:
+    """Place the arrows in each space side by side, so that few cross: the number of the arrow and the space -> x."""
+    spaces = {space: columns for way in ways for space, columns in _spaces(way)}
+    xs: dict[tuple[int, str], float] = {}
+    for space, following in spaces.items():
+        order = _with_few_crossings([number for number, way in enumerate(ways) if space in way.spaces], ways, space)
+        left, right = rects[space].right - INSIDE, rects[following].left + INSIDE
+        for place, number in enumerate(order, start=1):
+            xs[number, space] = left + (right - left) * place / (len(order) + 1)
+    return xs
+
+
+def _spaces(way: _Way) -> Iterator[tuple[str, str]]:
+    """Yield the spaces of an arrow, each with the column on its right."""
+    names = way.arrow.columns
+    return ((space, names[names.index(space) + 1]) for space in way.spaces)
+
+
+def _with_few_crossings(order: list[int], ways: Sequence[_Way], space: str) -> list[int]:
+    """Swap neighbors as long as they cross less often then."""
+    for _ in order:
+        for place in range(len(order) - 1):
+            one, other = (ways[number].ends_in(space) for number in order[place : place + 2])
+            if _crossings(one, other) > _crossings(other, one):
+                order[place : place + 2] = reversed(order[place : place + 2])
+    return order
+
+
+def _crossings(left: Point, right: Point) -> int:
+    """Count how often two arrows cross, of which the first is on the left."""
+    return (min(left) < right[0] < max(left)) + (min(right) < left[1] < max(right))
+
+
+def _path(way: _Way, number: int, ways: Sequence[_Way], xs: Mapping[tuple[int, str], float]) -> list[Point]:
+    """Draw one arrow: those that share a side of a box, or a height, are beside each other."""
+    first, last = xs[number, way.spaces[0]], xs[number, way.spaces[-1]]
+    others = [(place, other) for place, other in enumerate(ways) if place != number]
+    right_of_first = [(xs[place, other.spaces[0]] > first, other) for place, other in others]
+    (x, y), out_y = way.out, way.out_y
+    if way.leaves_below:
+        same = [(right, other) for right, other in right_of_first if other.leaves_below]
+        out_y -= LANE * min(sum(not right for right, other in same if _column(other) == _column(way)), MAX_LANES)
+        x += SPREAD * sum(1 if right else -1 for right, other in same if other.arrow.tail == way.arrow.tail) / 2
+    right_of_last = [(xs[place, other.spaces[-1]] > last, other) for place, other in others]
+    (into_x, top), into_y = way.into, way.into_y
+    if way.enters_above:
+        same = [(right, other) for right, other in right_of_last if other.enters_above]
+        into_y += LANE * min(sum(right for right, other in same if _column(other, -1) == _column(way, -1)), MAX_LANES)
+        into_x += SPREAD * sum(1 if right else -1 for right, other in same if other.arrow.head == way.arrow.head) / 2
+    between: list[Point] = []
+    if way.over is not None:
+        lower = sum(right for right, other in right_of_first if other.over is not None)
+        over = way.over + LANE * min(lower, MAX_LANES)
+        between = [(first, over), (last, over)]
+    return _straightened(
+        [(x, y), (x, out_y), (first, out_y), *between, (last, into_y), (into_x, into_y), (into_x, top)]
+    )
+
+
+def _column(way: _Way, end: int = 0) -> str:
+    return way.arrow.columns[end]
 
 
 def _overlaps(rect: Rect, x: float) -> bool:

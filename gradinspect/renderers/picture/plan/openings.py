@@ -52,13 +52,15 @@ def steps(graph: Graph, folded: Scope, options: DrawOptions) -> Iterator[Opening
         alike = [heappop(waiting)]
         while waiting and waiting[0].rank == alike[0].rank:
             alike.append(heappop(waiting))
-        added = 0
+        added, places = 0, set[Place]()
         for one in alike:
-            times = one.times * (len(one.scope.copies) + 1)
-            inside = _put(waiting, body_of(one.scope), amounts, one.place, one.level + 1, times)
-            added += inside + bool(one.scope.copies) - 1
+            opened = list(_with_only_child(one))
+            places.update(closed.place for closed in opened)
+            last = opened[-1]
+            added += _put(waiting, body_of(last.scope), amounts, last.place, last.level + 1, last.inner_times) - 1
+            added += sum(bool(closed.scope.copies) for closed in opened)
         parents = frozenset(one.parent for one in alike if one.parent is not None)
-        yield Opening(frozenset(one.place for one in alike), parents, added)
+        yield Opening(frozenset(places), parents, added)
 
 
 class _Closed(NamedTuple):
@@ -70,6 +72,26 @@ class _Closed(NamedTuple):
     level: int
     times: int  # how often it occurs: in each copy of the repeats around it
     parent: Place | None
+
+    @property
+    def inner_times(self) -> int:
+        """How often what is inside occurs."""
+        return self.times * (len(self.scope.copies) + 1)
+
+
+def _with_only_child(closed: _Closed) -> Iterator[_Closed]:
+    """Yield a scope, and the one in it if there is nothing else: an open frame around one closed box shows nothing."""
+    yield closed
+    while len(items := body_of(closed.scope)) == 1 and _is_openable(items[0]):
+        scope, level = items[0], closed.level + 1
+        assert isinstance(scope, Scope)  # noqa: S101 - it can be opened
+        closed = _Closed(closed.rank, place_of(scope, level), scope, level, closed.inner_times, closed.place)
+        yield closed
+
+
+def _is_openable(item: Item) -> bool:
+    is_scope = isinstance(item, Scope) and can_open(item) and not fits_unfolded(item)
+    return is_scope and not isinstance(unwrapped(item)[0], int)
 
 
 def _put(
@@ -88,7 +110,7 @@ def _put(
             todo += [inner for body in (item.items, *item.copies) for inner in body]
             continue
         num_boxes += 1
-        if isinstance(item, Scope) and can_open(item) and not isinstance(unwrapped(item)[0], int):
+        if isinstance(item, Scope) and _is_openable(item):
             place = place_of(item, level)
             amount = math.fsum(amounts[place[0] : place[1]]) * times
             rank = (-amount, -item.num_nodes * times, level, item.kind)

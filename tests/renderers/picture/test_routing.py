@@ -1,0 +1,76 @@
+"""Arrows from one column to another."""
+
+import itertools
+import re
+
+from gradinspect.renderers.picture.placed import Rect, rects_of
+from gradinspect.renderers.picture.routing import ColumnArrow, with_crossings
+
+
+def layout(*columns: int) -> str:
+    """Write columns of boxes of 40 x 20 points as Graphviz does."""
+    lines = []
+    for number, count in enumerate(columns):
+        left = 90 * number
+        lines.append(f'\tsubgraph cluster_of0_{number} {{\n\t\tgraph [bb="{left},0,{left + 64},300"];')
+        for place in range(count):
+            y = 278 - 60 * place
+            lines.append(f'\t\tn{number}{place}\t[height=0.27778,\n\t\t\tpos="{left + 32},{y}",\n\t\t\twidth=0.55556];')
+        lines.append("\t}")
+    return 'digraph {\n\tgraph [bb="0,0,400,300"];\n' + "\n".join(lines) + "\n}\n"
+
+
+def arrow(tail: str, head: str, counts: tuple[int, ...]) -> ColumnArrow:
+    """Describe an arrow between boxes that are named after their column and place."""
+    first, last = int(tail[1]), int(head[1])
+    names = [[f"n{number}{place}" for place in range(count)] for number, count in enumerate(counts)]
+    return ColumnArrow(
+        tail, head, tuple(f"cluster_of0_{number}" for number in range(first, last + 1)),
+        tuple(set(names[first]) - {tail}), tuple(set(names[last]) - {head}), {"color": "#444444"},
+    )  # fmt: skip
+
+
+def path(edge: str) -> list[tuple[float, float]]:
+    """Read the points of an arrow, its tip last."""
+    tip, *points = re.findall(r"(-?[\d.]+),(-?[\d.]+)", edge.split('pos="')[1])
+    return [(float(x), float(y)) for x, y in (*points, tip)]
+
+
+def crosses(edge: str, box: Rect) -> bool:
+    """Return whether an arrow goes through the inside of a box."""
+    points = path(edge)
+    middles = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) for a, b in itertools.pairwise(points)]
+    return any(
+        box.left + 0.1 < x < box.right - 0.1 and box.bottom + 0.1 < y < box.top - 0.1 for x, y in (*points, *middles)
+    )
+
+
+def test_arrows_keep_clear_of_boxes() -> None:
+    """From the end of a column to the beginning of the next, from within one, and past another."""
+    counts = (5, 4, 5)
+    placed = layout(*counts)
+    ends = [("n04", "n10"), ("n02", "n12"), ("n01", "n24"), ("n00", "n20"), ("n13", "n20")]
+    added = with_crossings(placed, [arrow(tail, head, counts) for tail, head in ends]).splitlines()[-7:]
+    edges = [line for line in added if "->" in line]
+    rects = {name: rect for name, rect in rects_of(placed).items() if name.startswith("n")}
+
+    assert len(edges) == len(ends)
+    for edge, (tail, head) in zip(edges, ends, strict=True):
+        assert not [name for name, rect in rects.items() if crosses(edge, rect)]
+        assert edge.startswith(f"\t{tail} -> {head}\t[")
+        assert rects[tail].left - 1 <= path(edge)[0][0] <= rects[tail].right + 1
+        assert rects[head].left - 1 <= path(edge)[-1][0] <= rects[head].right + 1
+
+
+def test_two_arrows_between_the_same_boxes_are_beside_each_other() -> None:
+    """They do not begin, turn or end at the same points."""
+    counts = (3, 3)
+    both = with_crossings(layout(*counts), [arrow("n02", "n10", counts)] * 2).splitlines()
+    one, other = (path(line) for line in both if "->" in line)
+
+    assert not set(one) & set(other)
+
+
+def test_a_layout_without_such_arrows_is_unchanged() -> None:
+    """Nothing is read."""
+    assert with_crossings("anything", []) == "anything"
