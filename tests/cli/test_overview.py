@@ -41,6 +41,23 @@ thread.join()
 """
 
 
+ALTERNATING = """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ups = nn.ModuleList(nn.Linear(8, 80 if n == 4 else 8) for n in range(5))
+        self.down = nn.ModuleList(nn.Linear(80 if n == 4 else 8, 8) for n in range(5))
+        self.norms = nn.ModuleList(nn.LayerNorm(8) for _ in range(5))
+    def forward(self, x):
+        for up, down, norm in zip(self.ups, self.down, self.norms):
+            x = norm(down(up(x).tanh()))
+        return x
+Net()(torch.ones(64, 8)).sum().backward()
+"""
+
+
 @pytest.fixture
 def train(tmp_path: Path) -> Path:
     """A program that trains."""
@@ -61,9 +78,9 @@ graph      36 nodes, 14 leaves, depth 17
            net.0-5 Sequential ×6, net.6 Linear
            gradinspect trace train.py -- --lr 0.1
 memory     56.8 KiB held (+ 81.0 KiB of weights, in memory anyway)
-             net.0-5  Sequential ×6   48.0 KiB   85%
-             net.6  Linear             8.0 KiB   14%
-             (outside modules)           772 B    1%
+             net.0-5  Sequential ×6, 8.0 KiB each   48.0 KiB   85%
+             net.6  Linear                           8.0 KiB   14%
+             (outside modules)                         772 B    1%
            gradinspect memory train.py -- --lr 0.1
 check      No problems found in 12 backward calls.
            gradinspect check train.py -- --lr 0.1
@@ -88,6 +105,16 @@ def test_what_the_verbs_say(train: Path) -> None:
     assert found["check"] == alone["check"]
     assert found["memory"]["extra_bytes"] == alone["memory"]["extra_bytes"]
     assert found["peak"]["bytes"] == alone["fit"]["peak_bytes"]
+
+
+def test_blocks_that_alternate_are_folded(tmp_path: Path) -> None:
+    """The one that holds more than the others is named, the range of the others is given."""
+    (tmp_path / "net.py").write_text(ALTERNATING)
+    lines = gradinspect("net.py", cwd=tmp_path).stdout.splitlines()
+
+    assert "           ups.0-4 Linear ×5, down.0-4 Linear ×5, norms.0-4 LayerNorm ×5" in lines
+    assert "             down.0-4  Linear ×5, down.4: 10.0 times the others   28.0 KiB   55%" in lines
+    assert "             norms.0-4  LayerNorm ×5, 2.5 KiB each                12.5 KiB   25%" in lines
 
 
 def test_the_program_is_left_as_it_was(train: Path) -> None:

@@ -1,8 +1,13 @@
 """What a plan changes in a program."""
 
+from collections.abc import Iterable, Iterator
+from math import prod
 from typing import NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.analyses.structure.name_folding import name_by_indices
 from gradinspect.graph import Record
 from gradinspect.units import parse_whole
 
@@ -156,12 +161,29 @@ def rounding_of(plan: Plan) -> int:
     return max((ranks.get(type(change), 0) for change in plan.changes), default=0)
 
 
-def describe_plan(plan: Plan) -> str:
-    """Say what it changes."""
-    return "; ".join(map(_describe, plan.changes)) or "no change"
+def describe_plan(plan: Plan, times: str = "x") -> str:
+    """Say what it changes, with this sign before a number of modules."""
+    return "; ".join(_describe(change, times) for change in _together(plan.changes)) or "no change"
 
 
-def _describe(change: Change) -> str:
+def _together(changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield the same change of modules that differ in an index, `h.0.mlp` and `h.1-11.mlp`, as one."""
+    groups: dict[object, list[Change]] = {}
+    for change in changes:
+        key: object = change
+        if isinstance(change, ModuleChange):
+            key = (frozenset(INDEX.sub("*", path) for path in change.paths), replace(change, paths=(), num_alike=0))
+        groups.setdefault(key, []).append(change)
+    for first, *others in groups.values():
+        if not isinstance(first, ModuleChange):
+            yield first
+            continue
+        same = [first, *(other for other in others if isinstance(other, ModuleChange))]
+        paths = tuple(dict.fromkeys(path for change in same for path in change.paths))
+        yield replace(first, paths=paths, num_alike=max(len(paths), *(change.num_alike for change in same), 0))
+
+
+def _describe(change: Change, times: str) -> str:
     match change:
         case ReleaseGradients():
             return f"free the gradients right after the optimizer's step, instead of {change.line}"
@@ -174,19 +196,18 @@ def _describe(change: Change) -> str:
             return f"compute the cross-entropy of {change.path} in {change.chunks} chunks"
         case Checkpoint():
             kept = ", keeping matrix products, convolutions and attention" if change.kept else ""
-            return f"checkpoint {_modules(change)}{kept}"
+            return f"checkpoint {_modules(change, times)}{kept}"
         case Offload():
-            return f"offload what {_modules(change)} saves to the CPU"
+            return f"offload what {_modules(change, times)} saves to the CPU"
         case HalfSaves():
-            return f"hold what {_modules(change)} saves as bfloat16, which changes gradients"
+            return f"hold what {_modules(change, times)} saves as bfloat16, which changes gradients"
 
 
-def _modules(change: ModuleChange) -> str:
-    """Name the modules that are changed, and say how many of the repeated block they are."""
+def _modules(change: ModuleChange, times: str) -> str:
+    """Name the modules that are changed, and say how many of the repeated block they are: `h.0-2 Block x3 of 5`."""
     number = len(change.paths)
     of = f" of {change.num_alike}" if number != change.num_alike else ""
-    what = f"{number}{of} {change.class_name}" if change.num_alike > 1 else change.class_name
-    return f"{short_paths(change.paths)} ({what})"
+    return f"{short_paths(change.paths)} {change.class_name}{f' {times}{number}{of}' if change.num_alike > 1 else ''}"
 
 
 def edits_of(plan: Plan) -> list[str]:
@@ -229,11 +250,11 @@ class Counted(NamedTuple):
 
 
 def short_paths(paths: tuple[str, ...]) -> str:
-    """Write paths that count up as one: `h.0-5`."""
-    counted = counted_paths(paths)
-    if counted is None or len(paths) == 1:
+    """Write paths that differ in their indices as one, `h.0-5` or `h.0,2,5`, if no other paths are meant by it."""
+    if len({INDEX.sub("*", path) for path in paths}) > 1:
         return ", ".join(paths)
-    return f"{counted.before}{counted.first}-{counted.last}{counted.after}"
+    columns = zip(*(INDEX.findall(path) for path in paths), strict=True)
+    return name_by_indices(paths) if prod(len(set(column)) for column in columns) == len(paths) else ", ".join(paths)
 
 
 def counted_paths(paths: tuple[str, ...]) -> Counted | None:

@@ -3,19 +3,21 @@
 What comes in: an `Overview`. What goes out: at most 24 lines, none wider than asked for.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, parameter_rows, unmeasured_notes
-from gradinspect.analyses.memory.held import measure_memory
+from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.analyses.memory.rows import OUTSIDE, rows_by_line
 from gradinspect.analyses.memory.step import StepMemory, groups_by, on_device
 from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
-from gradinspect.analyses.structure.call_names import fold_name, short_name
+from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.copy_ranges import format_bytes_between
+from gradinspect.analyses.structure.name_folding import alike, format_times, name_by_indices, odd_one
 from gradinspect.analyses.summary import summarize
 from gradinspect.checks.findings import Finding, Findings, place_to_change
 from gradinspect.checks.overview import Overview
@@ -72,7 +74,12 @@ class OverviewPage(Page):
         figures = summarize(graph)
         leaves = format_count(figures.leaves, "leaf", "leaves")
         yield f"{format_count(figures.nodes, 'node')}, {leaves}, depth {figures.max_depth:,}"
-        names = [self.visible(name) for name in _outer_modules(graph, "×" if self.unicode else "x")]
+        sizes = _num_nodes(graph)
+        blocks = alike(_outer_modules(graph), lambda call: (call.path,), lambda call: call.class_name)
+        names = [
+            self.visible(self._block([call.path for call in block], block[0].class_name, graph.model_name, " "))
+            for block in sorted(blocks, key=lambda block: -sum(sizes[call.path] for call in block))
+        ]
         yield listed_within(names, self.width - LABEL_CELLS, lambda rest: f"{rest:,} more", least=1)
 
     def _held(self, graph: Graph) -> Iterator[str]:
@@ -83,22 +90,35 @@ class OverviewPage(Page):
             return
         total = held.extra_bytes
         yield format_held(total, held.total_bytes - total)
-        around, tree = _spread(module_tree(graph, held)) if graph.modules else ("", ())
-        rows = [(self._name_of(module, around, graph.model_name), module.total_bytes) for module in tree]
+        room = self.width - LABEL_CELLS - 19
+        rows = list(self._modules(graph, held, room))
         rows = rows or [(f"{row.label}{GAP}{row.detail}", row.num_bytes) for row in rows_by_line(graph, held)]
         rows = sorted(rows, key=lambda row: -row[1])[:MAX_HOLDERS]
-        room = min(max((cell_len(self.visible(name)) for name, _ in rows), default=0), self.width - LABEL_CELLS - 20)
+        room = min(max((cell_len(self.visible(name)) for name, _ in rows), default=0), room)
         for text, (_, num_bytes) in zip(self.apart([name for name, _ in rows], room), rows, strict=True):
             filler = " " * (room - cell_len(text))
             yield f"{GAP}{text}{filler}{format_bytes(num_bytes):>11}{format_share(num_bytes, total):>6}"
 
-    def _name_of(self, module: ModuleBytes, around: str, model: str) -> str:
-        if module.label == OUTSIDE:
-            return "(outside of these)" if around else OUTSIDE
-        name = f"{around}.{module.label}" if around else module.label
-        name = f"{model}.{name}" if name[:1].isdigit() else name
-        times = f"{'×' if self.unicode else 'x'}{module.copies:,}" if module.copies > 1 else ""
-        return GAP.join(filter(None, (name, f"{module.class_name} {times}".strip())))
+    def _modules(self, graph: Graph, held: Memory, room: int) -> Iterator[tuple[str, int]]:
+        """Yield a row for each module, equal blocks as one, with what each of them holds if there is room."""
+        around, tree = _spread(module_tree(graph, held, folds=False)) if graph.modules else ("", ())
+        for group in alike(tree, lambda module: (module.path,), lambda module: module.class_name):
+            sizes = [module.total_bytes for module in group]
+            if group[0].label == OUTSIDE:
+                yield "(outside of these)" if around else OUTSIDE, sum(sizes)
+                continue
+            name = self._block([module.path for module in group], group[0].class_name, graph.model_name)
+            words = [name]
+            if len(group) > 1:
+                words.insert(0, f"{name}, {format_bytes_between(min(sizes), max(sizes))} each")
+            if odd := odd_one(sizes):
+                words.insert(0, f"{name}, {group[odd[0]].label}: {format_times(odd[1])} the others")
+            yield next((text for text in words if cell_len(self.visible(text)) <= room), name), sum(sizes)
+
+    def _block(self, paths: Sequence[str], class_name: str, model: str, gap: str = GAP) -> str:
+        """Name equal blocks, or one module: `h.0-11  Block ×12`."""
+        times = f" {'×' if self.unicode else 'x'}{len(paths):,}" if len(paths) > 1 else ""
+        return f"{shown_path(name_by_indices(paths), model)}{gap}{class_name}{times}"
 
     def _checked(self, found: Findings) -> Iterator[str]:
         calls = format_calls(found.num_calls, found.num_grads)
@@ -162,31 +182,29 @@ def _spread(tree: Sequence[ModuleBytes]) -> tuple[str, Sequence[ModuleBytes]]:
     while True:
         modules = [module for module in tree if module.label != OUTSIDE]
         outside += sum(module.total_bytes for module in tree if module.label == OUTSIDE)
-        if len(modules) != 1 or not modules[0].children or modules[0].copies > 1:
+        if len(modules) != 1 or not modules[0].children:
             rest = ModuleBytes(label=OUTSIDE, path="", class_name="", total_bytes=outside)
             return around, [*modules, *([rest] if outside else [])]
         outside += modules[0].own_bytes
         around, tree = modules[0].path, modules[0].children
 
 
-def _outer_modules(graph: Graph, times: str) -> Iterator[str]:
-    """Name the modules inside the outermost one, or several outermost ones, with equal neighbors folded."""
+def _outer_modules(graph: Graph) -> list[ModuleCall]:
+    """List the modules inside the outermost one, or several outermost ones, by their first calls."""
     first = {call.path: call for call in reversed(graph.modules)}
     calls = [first[path] for path in dict.fromkeys(call.path for call in graph.modules)]
     level = [call for call in calls if call.parent is None]
     if len(level) == 1:
         level = [call for call in calls if call.parent is not None and graph.modules[call.parent].parent is None]
-    named = [(_name_in(graph, call), call.class_name) for call in level]
-    for (class_name, _), group in groupby(named, lambda one: (one[1], one[0].rpartition(".")[0])):
-        names = [name for name, _ in group]
-        fold = fold_name(names)
-        if fold is None:
-            yield from (f"{name} {class_name}" for name in names)
-        else:
-            yield f"{fold} {class_name} {times}{len(names):,}"
+    return level
 
 
-def _name_in(graph: Graph, call: ModuleCall) -> str:
-    """Name a module as rows inside of its caller do."""
-    around = None if call.parent is None else graph.modules[call.parent].path
-    return short_name(call.path, around, graph.model_name)
+def _num_nodes(graph: Graph) -> Counter[str]:
+    """Count the nodes inside each module, in all of its calls."""
+    inside = Counter(node.module for node in graph.nodes)
+    sizes = Counter[str]()
+    for place in reversed(range(len(graph.modules))):  # a call comes after its enclosing call
+        call = graph.modules[place]
+        inside[call.parent] += inside[place]
+        sizes[call.path] += inside[place]
+    return sizes

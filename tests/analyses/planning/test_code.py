@@ -74,11 +74,23 @@ def test_each_change_is_described_in_a_line() -> None:
     assert describe_plan(plan).split("; ") == [
         "free the gradients right after the optimizer's step, instead of train.py:9",
         "del out after train.py:12",
-        "checkpoint h.0-2 (3 of 5 Block)",
-        "checkpoint h.3-4 (2 of 5 Block), keeping matrix products, convolutions and attention",
+        "checkpoint h.0-2 Block x3 of 5",
+        "checkpoint h.3-4 Block x2 of 5, keeping matrix products, convolutions and attention",
     ]
     assert describe_plan(Plan()) == "no change"
     assert code_of(Plan(changes=(release,)), ("net",)) == ""
+
+
+def test_equal_changes_are_described_as_one_and_no_other_module_is_named() -> None:
+    """However the search came to them."""
+    first = Checkpoint(root=0, paths=("h.0.mlp",), class_name="MLP", num_alike=4)
+    others = Checkpoint(root=0, paths=("h.1.mlp", "h.2.mlp", "h.3.mlp"), class_name="MLP", num_alike=4)
+    apart = Checkpoint(root=0, paths=("a.0.b.1", "a.1.b.0"), class_name="MLP", num_alike=4)
+    spread = Checkpoint(root=0, paths=("h.0", "h.2", "h.5"), class_name="Block", num_alike=6)
+
+    assert describe_plan(Plan(changes=(first, others)), "×") == "checkpoint h.0-3.mlp MLP ×4"
+    assert describe_plan(Plan(changes=(apart,))) == "checkpoint a.0.b.1, a.1.b.0 MLP x2 of 4"
+    assert describe_plan(Plan(changes=(spread,))) == "checkpoint h.0,2,5 Block x3 of 6"
 
 
 def test_what_is_held_otherwise_is_described_and_called() -> None:
@@ -88,8 +100,8 @@ def test_what_is_held_otherwise_is_described_and_called() -> None:
     plan = Plan(changes=(offload, half))
 
     assert describe_plan(plan).split("; ") == [
-        "offload what h.0-2 (3 of 4 Block) saves to the CPU",
-        "hold what head (Linear) saves as bfloat16, which changes gradients",
+        "offload what h.0-2 Block x3 of 4 saves to the CPU",
+        "hold what head Linear saves as bfloat16, which changes gradients",
     ]
     assert code_of(plan, ("net",)).endswith(
         'offload_saved(net, [f"h.{n}" for n in range(3)])\nsave_in_half(net, ["head"])\n'

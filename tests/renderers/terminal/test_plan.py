@@ -55,7 +55,7 @@ def test_a_plan_that_fits_comes_with_its_code() -> None:
     text = page(3000, measured=2048)
 
     assert text.startswith("It fits with a change: peak 2.0 KiB instead of 4.0 KiB, limit 2.9 KiB, train.py\n")
-    assert "     2.0 KiB     1.0 KiB   x1.16  checkpoint h.0-1 (2 of 4 Block)\n" in text
+    assert "     2.0 KiB     1.0 KiB   x1.16  checkpoint h.0-1 Block ×2 of 4\n" in text
     assert "  paste this after train.py:12, self.net = GPT()\n\n        def checkpoint_modules(model, paths):\n" in text
     assert '        checkpoint_modules(self.net, ["h.0", "h.1"])\n' in text
     assert "  a step took 1.25 to 1.5 s, a plain one 1 s, on this machine\n" in text

@@ -73,7 +73,7 @@ class PlanPage(Page):
             ratio = flops_ratio(outcome, search.plain)
             work = "" if ratio is None else f"x{ratio:.2f}"
             start = f"{format_bytes(outcome.peak_bytes):>12}{format_bytes(outcome.held_bytes):>12}{work:>8}  "
-            first, *rest = self.paragraph(_described(outcome), " " * len(start))
+            first, *rest = self.paragraph(_described(outcome, "×" if self.unicode else "x"), " " * len(start))
             yield Text(start) + first[len(start) :]
             yield from rest
         more = len(search.fitting) - MAX_PLANS
@@ -106,10 +106,10 @@ def _shown(fitting: tuple[PlanOutcome, ...]) -> tuple[PlanOutcome, ...]:
     return (*fitting[: MAX_PLANS - 1], first)
 
 
-def _described(outcome: PlanOutcome) -> str:
+def _described(outcome: PlanOutcome, times: str) -> str:
     """Say what a plan changes, and what it moves."""
     moved = f"; {format_bytes(outcome.moved_bytes)} moved in a step" if outcome.moved_bytes else ""
-    return describe_plan(outcome.plan) + moved
+    return describe_plan(outcome.plan, times) + moved
 
 
 def _verdict(report: PlanReport) -> str:
