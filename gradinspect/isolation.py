@@ -73,7 +73,7 @@ class HandBack:
     def __init__(self) -> None:
         """Start empty."""
         self.aside: dict[str, ModuleType] = {}
-        self.groups: dict[str, frozenset[str]] = {}  # modules known to be loaded together with a name
+        self.groups: dict[str, tuple[str, ...]] = {}  # modules known to be loaded together with a name, in that order
         self._known: dict[str, ModuleType] = {}  # all modules set aside
 
     def hide(self, visible: "Iterable[str]") -> None:
@@ -295,14 +295,12 @@ class Imports:
         self.start_program(first_folder)
         try:
             __import__(name)
-            inside = {other for other in self._finder.aside if other.startswith(f"{name}.")}
-            self._finder.groups[name] = frozenset({*sys.modules, *inside} - {*STARTUP_NAMES, "__main__"})
+            inside = [other for other in self._finder.aside if other.startswith(f"{name}.")]
+            self._finder.groups[name] = tuple(_after_startup([*sys.modules, *inside]))
         finally:
             sys.meta_path.remove(self._finder)
             sys.path = path
-            self._finder.aside.update(
-                {name: sys.modules[name] for name in {*sys.modules} - {*STARTUP_NAMES, "__main__"}}
-            )
+            self._finder.aside.update({name: sys.modules[name] for name in _after_startup([*sys.modules])})
             sys.modules.update({**self._finder.aside, **self._modules})
 
     def restored(self) -> "RestoredImports":
@@ -434,6 +432,15 @@ def _current() -> _Machinery:
 
 def _make_current(machinery: _Machinery) -> None:
     sys.path, sys.meta_path, sys.path_hooks = machinery.path, machinery.meta_path, machinery.hooks
+
+
+def _after_startup(names: "list[str]") -> "dict[str, None]":
+    """Leave out the modules of Python's startup.
+
+    In the order in which they were loaded, as in a plain run: pickle says that an object belongs to the first module
+    which has it, and torch looks up compiled code by a hash of that.
+    """
+    return {name: None for name in names if name not in STARTUP_NAMES and name != "__main__"}
 
 
 def _without_main() -> "dict[str, ModuleType]":

@@ -1,9 +1,11 @@
 """What the program replaces for everybody is not replaced for us."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from runs import gradinspect, python
+from runs import gradinspect, python, unmeasured
 
 pytestmark = pytest.mark.slow
 
@@ -50,3 +52,18 @@ def test_a_program_that_takes_all_finders_away(verb: str, tmp_path: Path) -> Non
     assert done.returncode == 0
     assert done.stdout.startswith("no html\n")
     assert [line for line in done.stderr.splitlines() if not line.startswith("Wrote ")] == []
+
+
+def test_modules_are_loaded_in_the_order_of_a_plain_run(tmp_path: Path) -> None:
+    """Pickle names an object by the first module that has it; torch finds its caches on disk by a hash of that."""
+    script = tmp_path / "order.py"
+    script.write_text(
+        "import pickle, sys, torch\nprint([name for name in sys.modules if name.partition('.')[0] == 'torch'])\n"
+        "print(pickle.dumps(torch.contiguous_format))\ntorch.ones(3, requires_grad=True).sum().backward()\n"
+    )
+    plain = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, env=unmeasured()
+    ).stdout
+    found = gradinspect("trace", script, is_new=True, is_measured=False).stdout
+
+    assert found.splitlines()[:2] == plain.splitlines()
