@@ -5,8 +5,10 @@ clear of boxes, borders, titles, arrows and other labels, or only in the tooltip
 for each label, which makes a picture a sixth higher.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from gradinspect.renderers.picture.placed import POINTS_PER_INCH, Point, Rect, rects_of, size_in_points
 from gradinspect.renderers.picture.text_width import text_width
@@ -16,8 +18,7 @@ FONT_SIZE = 8.0
 HEIGHT = 9.0  # points
 BESIDE = 2.0  # points between an arrow and its label
 SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.15, 0.85)  # of the way
-SAMPLES = 8  # points of each curve that labels must be clear of
-BETWEEN = 6.0  # points between two points of a border that labels must be clear of
+BETWEEN = 6.0  # points between two points of an arrow or a border that labels must be clear of
 FRAME = re.compile(r"cluster_\d+")  # other clusters are columns, which have no border
 EDGE = re.compile(r"^\t+\w+(?::\w+)? -> \w+(?::\w+)?\t\[(.*?)\];$", re.MULTILINE | re.DOTALL)
 LABEL = re.compile(rf'\b{KEPT}="((?:[^"\\]|\\.)*)"')
@@ -60,7 +61,8 @@ def _points(edge: str) -> list[Point]:
     found: list[Point] = []
     for start in range(0, len(knots) - 3, 3):
         curve = knots[start : start + 4]
-        found += [_on_curve(curve, step / SAMPLES) for step in range(SAMPLES)]
+        steps = int(sum(math.dist(*pair) for pair in pairwise(curve)) / BETWEEN) + 1
+        found += [_on_curve(curve, step / steps) for step in range(steps)]
     return [*found, *knots[-1:]]
 
 

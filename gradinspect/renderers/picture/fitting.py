@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from gradinspect.analyses.structure.expansion import MAX_BOXES_AT_ONCE, TOO_FEW_BOXES
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.graph import Graph
@@ -42,6 +44,7 @@ class Fitted(NamedTuple):
     """A drawing, and how large it is without its caption."""
 
     drawing: Drawing
+    options: DrawOptions  # which may say less than what was asked for
     size: Extent
     caption_width: float
     fits: bool
@@ -54,10 +57,11 @@ class _Fitter:
         self.graph = graph
         self.options = options
         self.engine = engine
-        self.sheet = COLUMN if options.theme == "paper" else SHEETS[options.fit_to]
+        self.sheet = _sheet(options)
         self.end = monotonic() + time_limit_s
         self.folded = fold_graph(graph, shapes=options.fold_shapes)
         self.chooser = PartChooser(graph, options)
+        self.slack = SLACK
         self.max_boxes = int(self.sheet.width * self.sheet.height / LEAST_AREA)
 
     def drawing(self, places: frozenset[Place]) -> Drawing:
@@ -69,7 +73,7 @@ class _Fitter:
 
     def set_in_columns(self, drawing: Drawing) -> Fitted:
         """Lay out a drawing, in columns if it is too high otherwise."""
-        unknown = Fitted(drawing, Extent(math.inf, math.inf), self.sheet.width, fits=False)
+        unknown = Fitted(drawing, self.options, Extent(math.inf, math.inf), self.sheet.width, fits=False)
         if len(drawing.boxes) > self.max_boxes:
             return unknown
         placed = self.lay_out(drawing)
@@ -91,7 +95,7 @@ class _Fitter:
 
     def apart(self, drawing: Drawing, split: Split, room: Extent) -> Fitted | None:
         """Lay out in columns, if they are not expected to be too wide."""
-        if not split.columns or split.size.width > room.width * SLACK:
+        if not split.columns or split.size.width > room.width * self.slack:
             return None
         columns = in_columns(drawing, split.columns)
         placed = self.lay_out(columns)
@@ -114,7 +118,11 @@ class _Fitter:
         is_low = size.height <= self.room(drawing, size.width)
         caption_width = size.width if is_low else self.sheet.width - PADDING
         fits = size.width + PADDING <= self.sheet.width and size.height <= self.room(drawing, caption_width)
-        return Fitted(drawing, size, caption_width, fits=fits)
+        return Fitted(drawing, self.options, size, caption_width, fits=fits)
+
+
+def _sheet(options: DrawOptions) -> Extent:
+    return COLUMN if options.theme == "paper" else SHEETS[options.fit_to]
 
 
 def _excess(size: Extent, room: Extent) -> float:
@@ -132,25 +140,35 @@ def _rects(drawing: Drawing, placed: str) -> dict[int, Rect]:
 
 
 def fit_drawing(graph: Graph, options: DrawOptions, engine: Engine, time_limit_s: float) -> Fitted:
-    """Open as much as fits, unless the user chose how deep to look."""
-    fitter = _Fitter(graph, options, engine, time_limit_s)
-    if options.depth is not None:
-        return fitter.set_in_columns(plan_drawing(graph, options))
-    num_tries = min(max(MAX_NODES_TRIED // max(len(graph.nodes), 1), 3), 20)
-    order = _some_steps(graph, fitter, options)
+    """Open as much as fits, unless the user chose how deep to look; count leaves if their names leave no room."""
+    named = _fit(_Fitter(graph, options, engine, time_limit_s))
+    if named.fits:
+        return named
+    counted = _fit(_Fitter(graph, replace(options, counts_leaves=True), engine, time_limit_s))
+    sheet = _sheet(options)
+    return min(counted, named, key=lambda one: _excess(one.size, sheet))
+
+
+def _fit(fitter: _Fitter) -> Fitted:
+    if fitter.options.depth is not None:
+        fitter.slack = math.inf
+        return fitter.set_in_columns(plan_drawing(fitter.graph, fitter.options))
+    num_tries = min(max(MAX_NODES_TRIED // max(len(fitter.graph.nodes), 1), 3), 20)
+    order = _some_steps(fitter)
     num_open = _most_that_fit(fitter, order)
     places = _opened(order[:num_open])
     for step in order[num_open + 1 :][: min(MAX_EXTRAS, num_tries)]:
         if step.parents <= places and fitter.fitted(places | step.places).fits:
             places |= step.places
+    fitter.slack = math.inf  # this one is drawn, whether it fits or not
     return fitter.fitted(_not_too_few(fitter, order, places))
 
 
-def _some_steps(graph: Graph, fitter: _Fitter, options: DrawOptions) -> list[Opening]:
+def _some_steps(fitter: _Fitter) -> list[Opening]:
     """List steps until there are more boxes than can fit."""
     order: list[Opening] = []
     num_boxes = len(fitter.drawing(frozenset()).boxes)
-    for step in steps(graph, fitter.folded, options):
+    for step in steps(fitter.graph, fitter.folded, fitter.options):
         order.append(step)
         num_boxes += step.num_boxes
         if num_boxes > fitter.max_boxes + MAX_BOXES_AT_ONCE:

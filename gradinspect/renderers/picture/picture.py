@@ -107,9 +107,13 @@ def _draw_in_time(
     for try_s in (time_limit_s * FIRST_TRY_SHARE, time_limit_s * SECOND_TRY_SHARE, LAST_TRY_S):
         fitted = fit_drawing(graph, options, engine, try_s) if options.is_compact and not reason else None
         drawing = plan_drawing(graph, options) if fitted is None else fitted.drawing
-        width = None if fitted is None else fitted.caption_width
+        text = (
+            _text(graph, drawing, options, None)
+            if fitted is None
+            else _text(graph, drawing, fitted.options, fitted.caption_width)
+        )
         try:
-            content, notes = _lay_out_as(picture_format, _text(graph, drawing, options, width), engine, try_s)
+            content, notes = _lay_out_as(picture_format, text, engine, try_s)
         except LayoutError as error:
             if options.full and picture_format == "svg":
                 return _draw_in_rows(graph, options)

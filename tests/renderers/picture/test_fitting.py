@@ -162,3 +162,32 @@ def test_a_small_picture_is_not_made_wide_by_its_caption() -> None:
     width, _ = size(draw(product_plus_two(), "svg", SCREEN, engine=PURE).content)
 
     assert width < 470
+
+
+def test_leaves_are_counted_where_their_names_leave_no_room() -> None:
+    """Nothing is left out without a word: each box says how many, the caption that they are not drawn."""
+    linear = [op(f"Addmm{place}Backward0", place + 1, 24, 25, 26) for place in range(23)]
+    names = ("a.long.name.of.a.weight", "another.long.name.of.a.bias", "the.third.of.the.names")
+    whole = graph(*linear, op("AddmmBackward0", 24, 25, 26), *(leaf(name, 2000, 3000) for name in names))
+    drawn = draw(whole, "svg", DrawOptions(fit_to="slide"), engine=PURE).content
+
+    assert fit(whole, DrawOptions(fit_to="slide")).options.counts_leaves
+    assert drawn.count("· 3 leaves".encode()) == 24
+    assert b"leaves are counted, not drawn" in drawn
+    assert all(side <= limit for side, limit in zip(size(drawn), SHEETS["slide"], strict=True))
+
+
+def test_labels_of_arrows_are_outside_of_boxes() -> None:
+    """And inside of the picture."""
+    drawn = draw(residual_blocks(9), "svg", SCREEN, engine=PURE).content.decode()
+    edges = re.findall(r'class="edge">.*?</g>', drawn, re.DOTALL)
+    texts = [re.search(r'<text [^>]*x="([-\d.]+)" y="([-\d.]+)"', edge) for edge in edges]
+    outlines = re.findall(r'class="node">.*?<(?:path|polygon) [^>]*(?:d|points)="([^"]*)"', drawn, re.DOTALL)
+    boxes = [[(float(x), float(y)) for x, y in re.findall(r"([-\d.]+),([-\d.]+)", one)] for one in outlines]
+
+    assert any(texts)
+    for text in filter(None, texts):
+        x, y = float(text[1]), float(text[2]) - 3
+        for box in boxes:
+            (left, right), (top, bottom) = ((min(side), max(side)) for side in zip(*box, strict=True))
+            assert not (left < x < right and top < y < bottom)

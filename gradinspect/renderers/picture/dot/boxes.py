@@ -85,6 +85,7 @@ class BoxWriter:
         look = self.scene.look(box.ids)
         held = self.labels.held_bytes(box.ids)
         facts = _facts(look) or ([f"{format_bytes(held)} held"] if held else [])
+        facts += self._number_of_leaves(node)
         label += [self._quiet(" · ".join([*_output(node), *facts])), self._bar(box.ids)]
         tooltip = node_tooltip(self.graph, node_id, self.scene.number(node_id), "" if look is None else look.words)
         style = self._node_style(node)
@@ -95,13 +96,19 @@ class BoxWriter:
         nodes = [self.graph.nodes[node_id] for node_id in ids]
         look = self.scene.look(ids)
         facts = [*_output(nodes[0]), *_facts(look), format_count(len(nodes), "node")]
+        facts += self._number_of_leaves(nodes[-1])
         label = [f"<B>{html(chain_title(nodes))}</B>", self._quiet(" · ".join(facts))]
         tooltip = self._with_leaves(chain_tooltip([self.scene.number(node_id) for node_id in ids], nodes), nodes[-1])
         rows, link = self._leaves(nodes[-1]), self._link(nodes[0])
         return _painted(label, look, rows=rows, tooltip=tooltip, fillcolor=self.palette.other, **link)
 
     def _leaves(self, node: Node) -> list[str]:
-        return self.chips.rows(node) if self.scene.options.is_compact else []
+        options = self.scene.options
+        return self.chips.rows(node) if options.is_compact and not options.counts_leaves else []
+
+    def _number_of_leaves(self, node: Node) -> list[str]:
+        number = len(leaves_of(self.graph, node)) if self.scene.options.counts_leaves else 0
+        return [format_count(number, "leaf", "leaves")] if number else []
 
     def _with_leaves(self, tooltip: str, node: Node) -> str:
         """Add the tooltips of leaves that have no box of their own."""

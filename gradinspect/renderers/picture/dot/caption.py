@@ -100,6 +100,8 @@ def _left_out(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[
     closed = closed_blocks(drawing.boxes, options)
     if closed:
         yield closed
+    if options.counts_leaves:
+        yield "leaves are counted, not drawn"
     if not options.none_edges and _has_none_edges(graph, options):
         yield "None edges are not drawn"
 
@@ -117,6 +119,7 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
     used = {edge.next_node for node in drawn for edge in node.next_edges if edge} | {root.node for root in graph.roots}
     uses = uses_in_whole(graph, options.cut)
     leaf_counts = [uses[node_id] for node_id in used if graph.nodes[node_id].kind == "accumulate_grad"]
+    leaf_counts = [] if options.counts_leaves else leaf_counts
     kinds = {box.kind for box in drawing.boxes}
     labels = ScopeLabels(graph, colors)
     has_tensor = any(value.kind == "tensor" for node in drawn for value in node.saved)

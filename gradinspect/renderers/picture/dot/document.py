@@ -38,7 +38,7 @@ from gradinspect.renderers.picture.plan.parts import (
 from gradinspect.renderers.picture.routing import MARGIN, ColumnArrow
 
 FONT = "Helvetica"  # every Graphviz knows its metrics, and SVG viewers substitute a sans-serif font
-RANKSEP, RANKSEP_OF_COMPACT = 0.28, 0.2  # inches
+RANKSEP, RANKSEP_OF_COMPACT, LEAST_RANKSEP = 0.28, 0.2, 0.12  # inches
 MAX_ROOTS = 16  # that are leaves
 MAX_ROOTS_OF_A_BOX = 3  # drawn one by one
 PACKING = 'pack=14 packmode="array_i"'  # parts without a common node go into a grid, not into one row
@@ -75,7 +75,8 @@ def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions, *, caption_w
     packing = f" {PACKING}" if len(graph.roots) > 1 else ""
     head = f"  graph [rankdir={options.direction}{hurry}{packing} tooltip={title}]\n{label}"
     lines = "".join(f"  {line}\n" for line in writer.statements())
-    preamble = _preamble(scene.palette, RANKSEP_OF_COMPACT if options.is_compact else RANKSEP)
+    ranksep = LEAST_RANKSEP if options.counts_leaves else RANKSEP_OF_COMPACT if options.is_compact else RANKSEP
+    preamble = _preamble(scene.palette, ranksep)
     return f'digraph "autograd" {{\n{preamble}{head}{lines}}}\n'
 
 

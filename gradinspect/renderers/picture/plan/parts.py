@@ -35,6 +35,7 @@ class DrawOptions(Record, frozen=True, kw_only=True):
 
     depth: int | None = None  # of nested expanded scopes; None: what fits, or NOTE [About forty boxes] in `expansion`
     fit_to: FitTo = "none"
+    counts_leaves: bool = False  # in a compact picture: their number, where there is no room for their names
     full: bool = False  # fold no repeats, collapse nothing
     fold_shapes: bool = False  # draw a chain of shape-only nodes as one box
     none_edges: bool = False
