@@ -4,14 +4,14 @@ What comes in: a frozen record of what was alive at the peak, row by row. What g
 module, by line, and what would have to go to stay below a limit.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
 from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
 from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
-from gradinspect.analyses.structure.name_folding import alike, name_by_indices
+from gradinspect.analyses.structure.name_folding import MIN_ALIKE, alike, name_by_indices
 from gradinspect.graph import Record
 from gradinspect.methods import Shown
 
@@ -218,6 +218,9 @@ class PeakGroup(Record, frozen=True):
     detail: str = ""
 
 
+FoldedGroup: TypeAlias = tuple[PeakGroup, tuple[PeakGroup, ...]]
+
+
 def needed_bytes(memory: StepMemory) -> int:
     """Return what a device must have: all that is reserved, where its allocator is known."""
     return memory.peak_bytes if memory.device is None else memory.device.reserved_bytes
@@ -274,31 +277,59 @@ def groups_by(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> tuple
     return sorted_rows(groups, GROUP_FIELDS, choice.sort)
 
 
-def folded_groups(groups: Sequence[PeakGroup]) -> list[tuple[PeakGroup, int]]:
-    """Return groups, those of equal blocks as one with how many it stands for: `net.0-5` that hold as much each.
+def folded_groups(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> list[FoldedGroup]:
+    """Group what is alive at the peak, and equal blocks as one; modules are told apart as deep as rows are few enough.
 
-    Args:
-        groups: The largest first, and so are those that are returned.
+    Returns:
+        Groups, the largest first, each with those it stands for: `net.0-5` with six.
     """
-    folded = [
-        (
-            replace(
-                group[0],
-                label=name_by_indices(one.label for one in group),
-                num_bytes=sum(one.num_bytes for one in group),
-                num_storages=sum(one.num_storages for one in group),
-            ),
-            len(group),
+    rows = chosen_alive(memory, choice)
+    if by != "module":
+        return _folded(_grouped(rows, _key(memory, by)), lambda group: (group.num_bytes, group.num_storages))
+    depth, model = _module_depth(memory), memory.model_name
+    found = _folded_modules(rows, depth, model)
+    most = max(len(found), MAX_MODULES // 2)
+    while depth < max((row.made.module.count(".") + 1 for row in rows), default=1):
+        depth += 1
+        deeper = _folded_modules(rows, depth, model)
+        if len(deeper) > most:
+            break
+        found = deeper
+    return found
+
+
+def _folded_modules(rows: Sequence[AliveRow], depth: int, model: str) -> list[FoldedGroup]:
+    """Fold modules whose parameters have the same names; of those without, the ones with the same bytes."""
+    parameters: dict[str, dict[str, int]] = {}
+    for row in rows:
+        label = _outer(row.made.module, depth, model)
+        if row.kind in {"parameter", "buffer"}:
+            parameters.setdefault(label, {})[row.name.rpartition(f"{label}.")[2]] = row.num_bytes
+
+    def look(group: PeakGroup) -> tuple[object, ...]:
+        own = parameters.get(group.label)
+        if own is None:
+            return (group.num_bytes, group.num_storages)
+        return (frozenset(own), len(set(own.values())))  # the weight of a norm is as large as its bias
+
+    return _folded(_grouped(rows, lambda row: (_outer(row.made.module, depth, model), "")), look)
+
+
+def _folded(groups: Sequence[PeakGroup], look: Callable[[PeakGroup], Hashable]) -> list[FoldedGroup]:
+    """Fold groups that look the same; two can be read one by one."""
+    folded: list[FoldedGroup] = []
+    for same in alike(groups, lambda group: (group.label,), lambda group: (group.detail, look(group))):
+        if len(same) < MIN_ALIKE:
+            folded += [(group, (group,)) for group in same]
+            continue
+        together = replace(
+            same[0],
+            label=name_by_indices(group.label for group in same),
+            num_bytes=sum(group.num_bytes for group in same),
+            num_storages=sum(group.num_storages for group in same),
         )
-        for group in _alike_groups(groups)
-    ]
+        folded.append((together, tuple(same)))
     return sorted(folded, key=lambda pair: -pair[0].num_bytes)
-
-
-def _alike_groups(groups: Sequence[PeakGroup]) -> Iterator[list[PeakGroup]]:
-    """Yield groups that are worth one row together; two can be read one by one."""
-    for group in alike(groups, lambda one: (one.label,), lambda one: (one.detail, one.num_bytes, one.num_storages)):
-        yield from [group] if len(group) > 2 else [[one] for one in group]
 
 
 def _key(memory: StepMemory, by: By) -> Callable[[AliveRow], tuple[str, str]]:

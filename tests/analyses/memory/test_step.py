@@ -3,7 +3,6 @@
 from gradinspect.analyses.memory.step import (
     AliveRow,
     Origin,
-    PeakGroup,
     StepMemory,
     bytes_by_kind,
     folded_groups,
@@ -72,15 +71,44 @@ def test_many_modules_are_shown_less_deep() -> None:
     assert [group.label for group in groups_by(memory(*rows), "module")] == ["h"]
 
 
-def test_equal_blocks_are_one_row() -> None:
-    """Those that hold as much each; one that holds more stays apart, and so do two."""
-    sizes = [7, 7, 9, 7, 7]
-    groups = [PeakGroup(f"net.h.{n}", size, 1) for n, size in enumerate(sizes)]
-    others = [PeakGroup("net.tail.0", 3, 1), PeakGroup("net.tail.1", 3, 1), PeakGroup("(no module)", 1, 1)]
+def parameter(path: str, name: str, num_bytes: int) -> AliveRow:
+    """One of a module."""
+    made = Origin(step=0, phase="setup", module=path)
+    return AliveRow(kind="parameter", name=f"{path}.{name}", num_bytes=num_bytes, num_storages=1, made=made)
 
-    assert folded_groups([*groups, *others]) == [
-        (PeakGroup("net.h.0,1,3,4", 28, 4), 4), (PeakGroup("net.h.2", 9, 1), 1),
-        *((other, 1) for other in others),
+
+def labels(*rows: AliveRow) -> list[tuple[str, int, int]]:
+    """Fold modules: their names, bytes, and how many."""
+    return [(group.label, group.num_bytes, len(same)) for group, same in folded_groups(memory(*rows), "module")]
+
+
+def test_equal_blocks_are_one_row_whatever_their_sizes() -> None:
+    """However many: they are not shown less deep for it. Two can be read one by one."""
+    blocks = [parameter(f"net.h.{n}", name, size) for n in range(50) for name, size in (("weight", 4 + n), ("bias", 2))]
+    others = [parameter(f"net.tail.{n}", "weight", 3) for n in range(2)]
+
+    assert labels(*blocks, *others) == [("net.h.0-49", 1525, 50), ("net.tail.0", 3, 1), ("net.tail.1", 3, 1)]
+
+
+def test_modules_with_other_parameters_are_no_equal_blocks() -> None:
+    """A norm between linear layers has a weight as large as its bias; one without a bias has another name."""
+    linear = [
+        parameter(f"net.{n}", name, size) for n in (0, 2, 5) for name, size in (("weight", 8 * n + 8), ("bias", 2))
+    ]
+    norm = [parameter("net.1", name, 2) for name in ("weight", "bias")]
+
+    assert labels(*linear, *norm, parameter("net.3", "weight", 8)) == [
+        ("net.0,2,5", 86, 3), ("net.3", 8, 1), ("net.1", 4, 1),
+    ]  # fmt: skip
+
+
+def test_storages_are_one_row_if_they_hold_as_much() -> None:
+    """One that holds more stays apart."""
+    rows = [parameter(f"net.h.{n}", "weight", 9 if n == 2 else 7) for n in range(5)]
+    found = folded_groups(memory(*rows), "storage")
+
+    assert [(group.label, group.num_bytes, len(same)) for group, same in found] == [
+        ("net.h.0,1,3,4.weight", 28, 4), ("net.h.2.weight", 9, 1),
     ]  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The page of a step's memory: at 80 columns, and where there is no room or no Unicode."""
 
 import pytest
+from msgspec.structs import replace
 from step_record import two_devices
 
 from gradinspect.analyses.memory.step import AliveRow, CurvePoint, Origin, StepMemory, StepPeak
@@ -88,3 +89,24 @@ def test_devices_are_shown_apart() -> None:
         "at the peak on cuda:1, by kind", "at the peak on cuda:0, by kind"
     ]  # fmt: skip
     assert "cuda:0: peak 3.5 KiB" in text
+
+
+def test_equal_blocks_have_a_range_or_the_odd_one_if_there_is_room() -> None:
+    """A name is never cut for it."""
+
+    def rows(*sizes: int, width: int = 80, name: str = "h") -> list[str]:
+        alive = tuple(
+            AliveRow(kind="parameter", name=f"{name}.{n}.weight", num_bytes=size, num_storages=1,
+                     made=Origin(step=0, phase="setup", module=f"{name}.{n}"))
+            for n, size in enumerate(sizes)
+        )  # fmt: skip
+        memory = replace(MEMORY, peak_bytes=sum(sizes), alive=alive)
+        lines = StepMemoryPage(width=width).lines(memory, None, "module")
+        return [line.plain.split("   ")[0].strip() for line in lines if f"{name}.0" in line.plain]
+
+    assert rows(512, 512, 512) == ["h.0-2 ×3  512 B each"]
+    assert rows(512, 1024, 768) == ["h.0-2 ×3  512 B..1.0 KiB each"]
+    assert rows(512, 512, 5120) == ["h.0-2 ×3  h.2: 10.0 times the others"]
+    assert rows(512, 512, 5120, name="transformer.layers") == ["transformer.layers.0-2 ×3  512 B..5.0 KiB each"]
+    assert rows(512, 512, 5120, width=60) == ["h.0-2 ×3  h.2: 10.0 times the others"]
+    assert rows(512, 512, 512, width=40) == ["h.0-2 ×3"]

@@ -3,14 +3,17 @@
 What comes in: a `StepMemory`. What goes out: lines that fit the terminal.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.memory.collectives import in_runs, last_step
 from gradinspect.analyses.memory.step import (
     By,
     CurvePoint,
+    FoldedGroup,
     Origin,
     PeakGroup,
     StepMemory,
@@ -26,6 +29,8 @@ from gradinspect.analyses.memory.step import (
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.copy_ranges import format_bytes_between
+from gradinspect.analyses.structure.name_folding import format_times, odd_one
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import cut_end
 from gradinspect.units import format_bytes, format_count
@@ -76,10 +81,11 @@ class StepMemoryPage(Page):
     def _device(self, one: StepMemory, by: By, choice: RowChoice, where: str) -> Iterator[Text]:
         """Yield what was alive on one device."""
         peak = one.peak_bytes
-        yield from self._table(f"at the peak{where}, by kind", groups_by(one, "kind", choice), peak, choice)
+        yield from self._table(f"at the peak{where}, by kind", _alone(groups_by(one, "kind", choice)), peak, choice)
         if by != "kind":
             folds = by in {"module", "storage"} and choice.top is None and choice.sort is None
-            yield from self._table(f"{_TITLES[by]}{where}", groups_by(one, by, choice), peak, choice, folds=folds)
+            groups = folded_groups(one, by, choice) if folds else _alone(groups_by(one, by, choice))
+            yield from self._table(f"{_TITLES[by]}{where}", groups, peak, choice)
         yield from self._steps(one, where)
 
     def _devices(self, memory: StepMemory) -> Iterator[Text]:
@@ -101,24 +107,30 @@ class StepMemoryPage(Page):
         if len(groups) > MAX_ROWS:
             yield self._rest(groups[MAX_ROWS:], memory.peak_bytes, len(groups) - MAX_ROWS)
 
-    def _table(
-        self, title: str, groups: Sequence[PeakGroup], total: int, choice: RowChoice, *, folds: bool = False
-    ) -> Iterator[Text]:
-        """Yield a title and a row per group, or, if it `folds`, one per fold of equal blocks."""
+    def _table(self, title: str, rows: Sequence[FoldedGroup], total: int, choice: RowChoice) -> Iterator[Text]:
+        """Yield a title and a row per group."""
         num_rows = choice.top or MAX_ROWS
         yield Text()
         yield self._line(title, "bold")
-        rows = folded_groups(groups) if folds else [(group, 1) for group in groups]
-        shown = self.apart([self._label(group, times) for group, times in rows[:num_rows]], self._label_room)
+        shown = self.apart([self._label(*row) for row in rows[:num_rows]], self._label_room)
         for (group, _), label in zip(rows, shown, strict=False):
             yield self._row(label, group.num_bytes, total)
-        num_left = sum(times for _, times in rows[num_rows:])
+        num_left = sum(len(same) for _, same in rows[num_rows:])
         if num_left:
             yield self._rest([group for group, _ in rows[num_rows:]], total, num_left)
 
-    def _label(self, group: PeakGroup, times: int) -> str:
-        copies = f" {'×' if self.unicode else 'x'}{times:,}" if times > 1 else ""
-        return f"{group.label}{copies}  {group.detail}".rstrip()
+    def _label(self, group: PeakGroup, same: Sequence[PeakGroup]) -> str:
+        """Name a group; of equal blocks, say what each has, or which one is odd, if there is room."""
+        copies = f" {'×' if self.unicode else 'x'}{len(same):,}" if len(same) > 1 else ""
+        label = f"{group.label}{copies}  {group.detail}".rstrip()
+        if not copies or group.detail:
+            return label
+        sizes = [one.num_bytes for one in same]
+        odd = odd_one(sizes)
+        each = f"{format_bytes_between(min(sizes), max(sizes))} each"
+        words = f"{same[odd[0]].label}: {format_times(odd[1])} the others" if odd else each
+        fitting = (text for text in (words, each) if cell_len(self.visible(f"{label}  {text}")) <= self._label_room)
+        return "  ".join((label, *islice(fitting, 1)))
 
     def _rest(self, groups: Sequence[PeakGroup], total: int, count: int) -> Text:
         return self._row(format_count(count, "other"), sum(group.num_bytes for group in groups), total)
@@ -168,6 +180,10 @@ class StepMemoryPage(Page):
 
     def _line(self, text: str, style: str = "") -> Text:
         return Text(cut_end(self.visible(text), self.width, self.ellipsis), style)
+
+
+def _alone(groups: Iterable[PeakGroup]) -> list[FoldedGroup]:
+    return [(group, (group,)) for group in groups]
 
 
 def curve_lines(points: Sequence[CurvePoint], num_bars: int, *, unicode: bool) -> list[str]:
