@@ -37,7 +37,7 @@ LEAST_AREA = 4000.0  # square points of a box and what is around it
 MAX_SPLITS = 3  # layouts in columns of one drawing
 SLACK = 1.2  # times the width: columns that are expected to be wider are not tried
 MAX_EXTRAS = 6  # smaller modules that are tried after the first that does not fit
-MAX_NODES_TRIED = 400_000  # in all layouts together: a larger graph gets fewer
+MAX_NODES_TRIED = 50_000  # with these: a larger graph gets fewer
 
 
 class Fitted(NamedTuple):
@@ -79,10 +79,11 @@ class _Fitter:
         placed = self.lay_out(drawing)
         if placed is None:
             return unknown
-        one = self.measured(drawing, placed)
-        if one.fits or self.options.direction != "TB":
-            return one
         room = Extent(self.sheet.width - PADDING, self.room(drawing, self.sheet.width - PADDING))
+        one = self.measured(drawing, placed, room)
+        is_hopeless = one.size.width * one.size.height > room.width * room.height * self.slack**2
+        if one.fits or is_hopeless or self.options.direction != "TB":
+            return one
         rects, best, height = _rects(drawing, placed), one, room.height
         for _ in range(MAX_SPLITS):
             split = split_into_columns(drawing.parts, rects, Extent(room.width, height))
@@ -99,7 +100,7 @@ class _Fitter:
             return None
         columns = in_columns(drawing, split.columns)
         placed = self.lay_out(columns)
-        return None if placed is None else self.measured(columns, placed)
+        return None if placed is None else self.measured(columns, placed, room)
 
     def lay_out(self, drawing: Drawing) -> str | None:
         try:
@@ -112,13 +113,19 @@ class _Fitter:
         """Return the height that is left above a caption of some width."""
         return self.sheet.height - PADDING - caption_height(self.graph, drawing, self.options, width)
 
-    def measured(self, drawing: Drawing, placed: str) -> Fitted:
-        """Compare with the sheet; the caption is as wide as the picture if that is not too high."""
+    def measured(self, drawing: Drawing, placed: str, room: Extent) -> Fitted:
         size = size_in_points(placed)
-        is_low = size.height <= self.room(drawing, size.width)
-        caption_width = size.width if is_low else self.sheet.width - PADDING
-        fits = size.width + PADDING <= self.sheet.width and size.height <= self.room(drawing, caption_width)
-        return Fitted(drawing, self.options, size, caption_width, fits=fits)
+        fits = size.width <= room.width and size.height <= room.height
+        return Fitted(drawing, self.options, size, room.width, fits=fits)
+
+    def drawn(self, places: frozenset[Place]) -> Fitted:
+        """Lay out what is drawn, whether it fits or not; its caption is as wide as it, if that is not too high."""
+        self.slack = math.inf
+        return self.with_caption(self.fitted(places))
+
+    def with_caption(self, found: Fitted) -> Fitted:
+        is_low = found.size.height <= self.room(found.drawing, found.size.width)
+        return found._replace(caption_width=found.size.width) if is_low else found
 
 
 def _sheet(options: DrawOptions) -> Extent:
@@ -152,16 +159,15 @@ def fit_drawing(graph: Graph, options: DrawOptions, engine: Engine, time_limit_s
 def _fit(fitter: _Fitter) -> Fitted:
     if fitter.options.depth is not None:
         fitter.slack = math.inf
-        return fitter.set_in_columns(plan_drawing(fitter.graph, fitter.options))
-    num_tries = min(max(MAX_NODES_TRIED // max(len(fitter.graph.nodes), 1), 3), 20)
+        return fitter.with_caption(fitter.set_in_columns(plan_drawing(fitter.graph, fitter.options)))
     order = _some_steps(fitter)
     num_open = _most_that_fit(fitter, order)
     places = _opened(order[:num_open])
-    for step in order[num_open + 1 :][: min(MAX_EXTRAS, num_tries)]:
+    num_extras = min(MAX_EXTRAS, MAX_NODES_TRIED // max(len(fitter.graph.nodes), 1))
+    for step in order[num_open + 1 :][:num_extras]:
         if step.parents <= places and fitter.fitted(places | step.places).fits:
             places |= step.places
-    fitter.slack = math.inf  # this one is drawn, whether it fits or not
-    return fitter.fitted(_not_too_few(fitter, order, places))
+    return fitter.drawn(_not_too_few(fitter, order, places))
 
 
 def _some_steps(fitter: _Fitter) -> list[Opening]:

@@ -18,7 +18,7 @@ MAX_COLUMNS = 8
 GUTTER = 34.0  # points between the boxes of two columns
 MARGIN = 16.0  # points above and below columns
 BESIDE = 0.4  # of the height: a frame that leaves no more to others has a column of its own
-STEPS = 24  # heights that are tried to make columns equally high
+STEPS = 12  # heights that are tried to make columns equally high
 
 
 class Piece(NamedTuple):
