@@ -144,11 +144,11 @@ class Recorder:
             register_module_forward_hook(self._leave_module, always_call=True),
         ]
         note_ours(self._handles)
-        self._transparency.enter_context(transparent(lambda: {handle.id for handle in self._handles}))
+        self._transparency.enter_context(transparent(self._hook_ids))
         self._transparency.enter_context(self.saved_hooks)
         followed = new_threads_followed(self), applied_functions_followed(self)
         self._transparency.enter_context(patched(uncounted(self._mode), *followed))
-        self._transparency.enter_context(noticed_regions(self._switched))
+        self._transparency.enter_context(noticed_regions(self._switched, self._hook_ids))
         push_function_mode(self._mode)
         pause_in_children(self)
         return self
@@ -251,6 +251,9 @@ class Recorder:
         if get_ident() == self._thread and remove_function_mode(self._mode):
             self._is_leaving = False
             self._remove_hooks()
+
+    def _hook_ids(self) -> set[int]:
+        return {handle.id for handle in self._handles}
 
     def _remove_hooks(self) -> None:
         self._transparency.close()

@@ -7,12 +7,16 @@ program is inside a compiled function, also between its compiled parts. torch.co
 and off by a global function of one of its modules, which is replaced. That module is imported by the first call of
 torch.compile, which reports itself to another function that is looked up; so nothing is imported for a program that
 does not compile.
-Source: torch/_dynamo/eval_frame.py, torch/__init__.py, torch 2.13.
+
+While a frame is traced, our module hooks are taken away: with a hook, TorchDynamo follows `Module._call_impl` rather
+than `forward`, so a graph has its inputs in another order, by which torch's caches on disk are looked up. It does not
+guard on global hooks.
+Source: torch/_dynamo/eval_frame.py, callback.py, variables/nn_module.py, torch/__init__.py, torch 2.13.
 """
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from types import FrameType
@@ -22,21 +26,26 @@ import torch
 
 import gradinspect
 from gradinspect.torch_api.dynamo import never_compiled, passed_by, uncompiled
+from gradinspect.torch_api.modules import take_global_hooks
 from gradinspect.torch_api.patching.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
 _MODULE = "torch._dynamo.eval_frame"
+_CALLBACKS = "torch._dynamo.callback"
 _SWITCH = "_maybe_set_eval_frame"
 _REPORTS = private("torch._C._log_api_usage_once", "code under torch.compile may be compiled another way")
 _USES = frozenset(("torch.compile", "torch._dynamo.optimize", "torch._dynamo.export"))
 
 
 @contextmanager
-def noticed_regions(switched: Callable[[bool, FrameType | None], None]) -> Iterator[None]:
+def noticed_regions(
+    switched: Callable[[bool, FrameType | None], None], hook_ids: Callable[[], Collection[int]]
+) -> Iterator[None]:
     """Tell when the program enters compiled code, and when it leaves it.
 
     Args:
         switched: Called on its thread, with whether it enters, and the frame that calls the compiled function.
+        hook_ids: Returns the current ids of our module hooks.
     """
     with ExitStack() as patches:
         reporting = patches.enter_context(ExitStack())
@@ -45,6 +54,7 @@ def noticed_regions(switched: Callable[[bool, FrameType | None], None]) -> Itera
             reporting.close()
             import_module(_MODULE)  # as the caller is about to
             never_compiled(gradinspect)
+            patches.enter_context(_traced_without(hook_ids))
             patches.enter_context(
                 patched(Patch(sys.modules[_MODULE], _SWITCH, lambda setting: _telling(setting, switched)))
             )
@@ -56,6 +66,33 @@ def noticed_regions(switched: Callable[[bool, FrameType | None], None]) -> Itera
                 patched(Patch(torch._C, _REPORTS.path.rpartition(".")[2], lambda report: _Reported(report, begin)))
             )
         yield
+
+
+@contextmanager
+def _traced_without(hook_ids: Callable[[], Collection[int]]) -> Iterator[None]:
+    """Take our module hooks away while TorchDynamo traces."""
+    callbacks = getattr(sys.modules.get(_CALLBACKS), "callback_handler", None)
+    back: list[Callable[[], None]] = []
+
+    def begins(_: object) -> None:
+        back.append(take_global_hooks(hook_ids))
+
+    def ends(_: object) -> None:
+        if back:
+            back.pop()()
+
+    if callbacks is None:
+        yield
+        return
+    callbacks.register_start_callback(begins)
+    callbacks.register_end_callback(ends)
+    try:
+        yield
+    finally:
+        for callback, registered in ((begins, callbacks.start_callbacks), (ends, callbacks.end_callbacks)):
+            if callback in registered:  # torch._dynamo.reset() forgets all
+                registered.remove(callback)
+        ends(None)
 
 
 class _Reported:

@@ -1,6 +1,6 @@
 """The members of an nn.Module, and the global module hooks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -20,6 +20,11 @@ _GLOBAL_HOOKS = tuple(
         "_global_forward_pre_hooks",
         "_global_forward_hooks",
     )
+)
+
+_FORWARD_HOOKS = tuple(
+    private(f"torch.nn.modules.module.{name}", "torch may not find compiled code in its caches on disk")
+    for name in ("_global_forward_pre_hooks", "_global_forward_hooks", "_global_forward_hooks_always_called")
 )
 
 
@@ -59,6 +64,31 @@ def global_hook_ids() -> Iterable[int]:
     for name in _GLOBAL_HOOKS:
         if name.is_there:
             yield from name.value
+
+
+def take_global_hooks(ids: Callable[[], Collection[int]]) -> Callable[[], None]:
+    """Take some of the hooks that run on every module away.
+
+    Args:
+        ids: Returns the ids of those that are registered by us at the moment.
+
+    Returns:
+        What puts them back, each in its place, unless they were removed meanwhile.
+    """
+    tables = [name.value for name in _FORWARD_HOOKS if name.is_there]
+    taken = [(table, tuple(table.items())) for table in tables]
+    for table in tables:
+        for number in ids():
+            table.pop(number, None)
+
+    def put_back() -> None:
+        for table, items in taken:
+            now, ours = dict(table), ids()
+            table.clear()
+            table.update({number: hook for number, hook in items if number in now or number in ours})
+            table.update(now)
+
+    return put_back
 
 
 def global_hook_patch(make: Any) -> Patch:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import gradinspect
+from runs import gradinspect, unmeasured
 
 HEAD = """\
 import torch
@@ -114,3 +114,26 @@ def test_a_program_that_compiles_nothing_has_no_note(tmp_path: Path) -> None:
 
     assert "torch.compile so far" in gradinspect("trace", script).stdout
     assert "torch.compile so far" not in gradinspect("trace", script, "--eager").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_what_a_plain_run_has_compiled_is_found_on_disk(tmp_path: Path) -> None:
+    """And the other way round; also of a model whose layers are called after a graph break."""
+    script = _script(tmp_path, "print", 2)
+    script.write_text(
+        script.read_text().replace("aot_eager", "inductor").replace('"graph_break")', '"aot_autograd", "inductor")')
+    )
+    environment = {**unmeasured(), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+
+    def counted(*words: str) -> str:
+        command = [sys.executable, *words, str(script)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        return next(line for line in done.stdout.splitlines() if line.startswith("{'stats'"))
+
+    first, plain = counted(), counted()
+    verbs = ("trace", "grads", "check")
+
+    assert "autograd_cache_miss" in first
+    assert "autograd_cache_miss" not in plain
+    assert {verb: counted("-m", "gradinspect", verb, "--continue") for verb in verbs} == dict.fromkeys(verbs, plain)
