@@ -193,7 +193,7 @@ class GraphBreak(Record, frozen=True):
     reason: str
     frame: int | None = None  # index into Graph.frames
     count: int = 1
-    is_skipped: bool = False  # its whole function runs in eager
+    is_skipped: bool = False  # nothing of its function is compiled: it runs in eager, or fails with fullgraph=True
 
 
 class Recompile(Record, frozen=True):

@@ -36,7 +36,7 @@ class CompilationPage(Page):
                 yield Text(f"{GAP}and {len(rows) - max_rows:,} more: --full", "dim")
 
     def _break(self, graph: Graph, one: GraphBreak) -> str:
-        end = ", so all of its function runs in eager" if one.is_skipped else ""
+        end = ", so its function is not compiled" if one.is_skipped else ""
         return self._row("break", _place(graph, one.frame), one.count, f"{brief(one.reason)}{end}")
 
     def _again(self, graph: Graph, group: list[Recompile]) -> str:

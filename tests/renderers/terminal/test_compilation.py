@@ -33,7 +33,7 @@ def test_a_note_names_lines_and_reasons() -> None:
 
 torch.compile so far: 3 graphs, 3 graph breaks, 3 recompiles
   break  net.py:12  ×2  Failed to trace builtin operator
-  break  net.py:10  Dynamic shape operator, so all of its function runs in eager
+  break  net.py:10  Dynamic shape operator, so its function is not compiled
   again  f: L['x'] == 2; too often, so what is new runs in eager
   again  net.py:8  ×3  forward: name == 'c'
 """)
