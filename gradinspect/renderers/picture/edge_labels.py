@@ -21,6 +21,7 @@ SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.15, 0.85)  # of the way
 BETWEEN = 6.0  # points between two points of an arrow or a border that labels must be clear of
 FRAME = re.compile(r"cluster_\d+")  # other clusters are columns, which have no border
 EDGE = re.compile(r"^\t+\w+(?::\w+)? -> \w+(?::\w+)?\t\[(.*?)\];$", re.MULTILINE | re.DOTALL)
+INVISIBLE = re.compile(r'\bstyle="?invis\b')
 LABEL = re.compile(rf'\b{KEPT}="((?:[^"\\]|\\.)*)"')
 PATH = re.compile(r'\bpos="([^"]*)"')
 TITLE = re.compile(r'lheight=([\d.]+),\s*lp="([-\d.e+]+),([-\d.e+]+)",\s*lwidth=([\d.]+)')
@@ -28,7 +29,7 @@ TITLE = re.compile(r'lheight=([\d.]+),\s*lp="([-\d.e+]+),([-\d.e+]+)",\s*lwidth=
 
 def with_labels(placed: str) -> str:
     """Place the labels of arrows."""
-    edges = list(EDGE.finditer(placed))
+    edges = _visible(placed)
     paths = [_points(edge[1]) for edge in edges]
     rects = rects_of(placed)
     taken = [*(rect for name, rect in rects.items() if not name.startswith("cluster")), *_titles(placed)]
@@ -51,6 +52,15 @@ def with_labels(placed: str) -> str:
         written += [placed[end : edge.start(1) + label.start()], text]
         end = edge.start(1) + label.end()
     return "".join((*written, placed[end:]))
+
+
+def paths_of(placed: str) -> list[list[Point]]:
+    """Return points along each arrow."""
+    return [_points(edge[1]) for edge in _visible(placed)]
+
+
+def _visible(placed: str) -> list[re.Match[str]]:
+    return [edge for edge in EDGE.finditer(placed) if not INVISIBLE.search(edge[1])]
 
 
 def _points(edge: str) -> list[Point]:

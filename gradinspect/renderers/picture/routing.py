@@ -4,7 +4,9 @@ What comes in: a layout with columns, and the arrows that it lacks. What goes ou
 through the space between columns, and above the columns that they pass; Graphviz would draw them across boxes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from gradinspect.renderers.picture.dot.text import attributes
@@ -99,14 +101,24 @@ def _way_in(box: Rect, others: Sequence[Rect], column: Rect) -> tuple[Point, flo
 
 
 def _lanes(ways: Sequence[_Way], rects: Mapping[str, Rect]) -> dict[tuple[int, str], float]:
-    """Place the arrows in each space side by side, so that few cross: the number of the arrow and the space -> x."""
-    spaces = {space: columns for way in ways for space, columns in _spaces(way)}
+    """Place the arrows in each space side by side, so that few cross: the number of the arrow and the space -> x.
+
+    Arrows of one kind to one box share a line, unless they come from the same box as well.
+    """
+    spaces = {space: following for way in ways for space, following in _spaces(way)}
     xs: dict[tuple[int, str], float] = {}
     for space, following in spaces.items():
-        order = _with_few_crossings([number for number, way in enumerate(ways) if space in way.spaces], ways, space)
+        lines: dict[Hashable, list[int]] = {}
+        met: Counter[Hashable] = Counter()
+        for number, way in enumerate(ways):
+            if space in way.spaces:
+                kind = (way.arrow.head, way.arrow.attributes.get("color"))
+                lines.setdefault((kind, met[kind, way.arrow.tail]), []).append(number)
+                met[kind, way.arrow.tail] += 1
         left, right = rects[space].right - INSIDE, rects[following].left + INSIDE
-        for place, number in enumerate(order, start=1):
-            xs[number, space] = left + (right - left) * place / (len(order) + 1)
+        for place, line in enumerate(_with_few_crossings([*lines.values()], ways, space), start=1):
+            for number in line:
+                xs[number, space] = left + (right - left) * place / (len(lines) + 1)
     return xs
 
 
@@ -116,45 +128,50 @@ def _spaces(way: _Way) -> Iterator[tuple[str, str]]:
     return ((space, names[names.index(space) + 1]) for space in way.spaces)
 
 
-def _with_few_crossings(order: list[int], ways: Sequence[_Way], space: str) -> list[int]:
+def _with_few_crossings(lines: list[list[int]], ways: Sequence[_Way], space: str) -> list[list[int]]:
     """Swap neighbors as long as they cross less often then."""
-    for _ in order:
-        for place in range(len(order) - 1):
-            one, other = (ways[number].ends_in(space) for number in order[place : place + 2])
+    for _ in lines:
+        for place in range(len(lines) - 1):
+            one, other = ([ways[number].ends_in(space) for number in line] for line in lines[place : place + 2])
             if _crossings(one, other) > _crossings(other, one):
-                order[place : place + 2] = reversed(order[place : place + 2])
-    return order
+                lines[place : place + 2] = reversed(lines[place : place + 2])
+    return lines
 
 
-def _crossings(left: Point, right: Point) -> int:
-    """Count how often two arrows cross, of which the first is on the left."""
-    return (min(left) < right[0] < max(left)) + (min(right) < left[1] < max(right))
+def _crossings(left: Sequence[Point], right: Sequence[Point]) -> int:
+    """Count how often the arrows of two lines cross, of which the first is on the left."""
+    pairs = product(left, right)
+    return sum((min(one) < other[0] < max(one)) + (min(other) < one[1] < max(other)) for one, other in pairs)
 
 
 def _path(way: _Way, number: int, ways: Sequence[_Way], xs: Mapping[tuple[int, str], float]) -> list[Point]:
     """Draw one arrow: those that share a side of a box, or a height, are beside each other."""
     first, last = xs[number, way.spaces[0]], xs[number, way.spaces[-1]]
     others = [(place, other) for place, other in enumerate(ways) if place != number]
-    right_of_first = [(xs[place, other.spaces[0]] > first, other) for place, other in others]
+    beside_first = [(_sign(xs[place, other.spaces[0]] - first), other) for place, other in others]
     (x, y), out_y = way.out, way.out_y
     if way.leaves_below:
-        same = [(right, other) for right, other in right_of_first if other.leaves_below]
-        out_y -= LANE * min(sum(not right for right, other in same if _column(other) == _column(way)), MAX_LANES)
-        x += SPREAD * sum(1 if right else -1 for right, other in same if other.arrow.tail == way.arrow.tail) / 2
-    right_of_last = [(xs[place, other.spaces[-1]] > last, other) for place, other in others]
+        same = [(side, other) for side, other in beside_first if other.leaves_below]
+        out_y -= LANE * min(sum(side < 0 for side, other in same if _column(other) == _column(way)), MAX_LANES)
+        x += SPREAD * sum(side for side, other in same if other.arrow.tail == way.arrow.tail) / 2
+    beside_last = [(_sign(xs[place, other.spaces[-1]] - last), other) for place, other in others]
     (into_x, top), into_y = way.into, way.into_y
     if way.enters_above:
-        same = [(right, other) for right, other in right_of_last if other.enters_above]
-        into_y += LANE * min(sum(right for right, other in same if _column(other, -1) == _column(way, -1)), MAX_LANES)
-        into_x += SPREAD * sum(1 if right else -1 for right, other in same if other.arrow.head == way.arrow.head) / 2
+        same = [(side, other) for side, other in beside_last if other.enters_above]
+        into_y += LANE * min(sum(side > 0 for side, other in same if _column(other, -1) == _column(way, -1)), MAX_LANES)
+        into_x += SPREAD * sum(side for side, other in same if other.arrow.head == way.arrow.head) / 2
     between: list[Point] = []
     if way.over is not None:
-        lower = sum(right for right, other in right_of_first if other.over is not None)
-        over = way.over + LANE * min(lower, MAX_LANES)
+        lower = {xs[place, other.spaces[0]] for place, other in others if other.over is not None}
+        over = way.over + LANE * min(sum(other_x > first for other_x in lower), MAX_LANES)
         between = [(first, over), (last, over)]
     return _straightened(
         [(x, y), (x, out_y), (first, out_y), *between, (last, into_y), (into_x, into_y), (into_x, top)]
     )
+
+
+def _sign(number: float) -> int:
+    return (number > 0) - (number < 0)
 
 
 def _column(way: _Way, end: int = 0) -> str:

@@ -74,3 +74,13 @@ def test_two_arrows_between_the_same_boxes_are_beside_each_other() -> None:
 def test_a_layout_without_such_arrows_is_unchanged() -> None:
     """Nothing is read."""
     assert with_crossings("anything", []) == "anything"
+
+
+def test_arrows_to_one_box_share_a_line() -> None:
+    """Many arrows to one box are as easy to follow as one."""
+    counts = (4, 2)
+    both = with_crossings(layout(*counts), [arrow("n00", "n10", counts), arrow("n02", "n10", counts)]).splitlines()
+    one, other = (path(line) for line in both if "->" in line)
+
+    assert one[-1] == other[-1]
+    assert one[-6:] == other[-6:]
