@@ -29,6 +29,8 @@ TITLE = re.compile(r'lheight=([\d.]+),\s*lp="([-\d.e+]+),([-\d.e+]+)",\s*lwidth=
 
 def with_labels(placed: str) -> str:
     """Place the labels of arrows."""
+    if f" {KEPT}=" not in placed and f"\t{KEPT}=" not in placed:
+        return placed
     edges = _visible(placed)
     paths = [_points(edge[1]) for edge in edges]
     rects = rects_of(placed)

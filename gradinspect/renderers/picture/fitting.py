@@ -85,6 +85,8 @@ class _Fitter:
         if one.fits or is_hopeless or self.options.direction != "TB":
             return one
         rects, best, height = _rects(drawing, placed), one, room.height
+        if len(rects) < len(part_names(drawing.parts)):
+            return one
         for _ in range(MAX_SPLITS):
             split = split_into_columns(drawing.parts, rects, Extent(room.width, height))
             found = self.apart(drawing, split, room)
@@ -105,9 +107,11 @@ class _Fitter:
     def lay_out(self, drawing: Drawing) -> str | None:
         try:
             dot = write_dot(self.graph, drawing, self.options, caption_width=0)
-            return lay_out(dot, "dot", self.engine, time_limit_s=self.end - monotonic()).decode()
+            placed = lay_out(dot, "dot", self.engine, time_limit_s=self.end - monotonic()).decode()
+            size_in_points(placed)  # fails if this is no layout
         except LayoutError:
             return None
+        return placed
 
     def room(self, drawing: Drawing, width: float) -> float:
         """Return the height that is left above a caption of some width."""
@@ -124,7 +128,7 @@ class _Fitter:
         return self.with_caption(self.fitted(places))
 
     def with_caption(self, found: Fitted) -> Fitted:
-        is_low = found.size.height <= self.room(found.drawing, found.size.width)
+        is_low = found.fits and found.size.height <= self.room(found.drawing, found.size.width)
         return found._replace(caption_width=found.size.width) if is_low else found
 
 
@@ -141,7 +145,7 @@ def _rects(drawing: Drawing, placed: str) -> dict[int, Rect]:
     rects = rects_of(placed)
     names = part_names(drawing.parts)
     roots = [rect for name, rect in rects.items() if name.startswith("root")]
-    found = {place: rects[name] for place, name in names.items()}
+    found = {place: rects[name] for place, name in names.items() if name in rects}
     first = min(found, default=None)
     return found if first is None else {**found, first: around([found[first], *roots])}
 

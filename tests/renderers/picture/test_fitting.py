@@ -3,6 +3,7 @@
 import re
 from itertools import combinations, pairwise
 from math import isnan
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -14,7 +15,7 @@ from strategies import graphs
 from gradinspect.graph import Gradients, Graph, ModuleCall, NodeGradients
 from gradinspect.renderers.picture.dot.document import write_dot
 from gradinspect.renderers.picture.fitting import SHEETS, Fitted, fit_drawing
-from gradinspect.renderers.picture.graphviz import find_engine, lay_out
+from gradinspect.renderers.picture.graphviz import Engine, find_engine, lay_out
 from gradinspect.renderers.picture.picture import draw
 from gradinspect.renderers.picture.placed import Rect, rects_of
 from gradinspect.renderers.picture.plan.parts import DrawOptions, ScopeStart
@@ -191,3 +192,22 @@ def test_labels_of_arrows_are_outside_of_boxes() -> None:
         for box in boxes:
             (left, right), (top, bottom) = ((min(side), max(side)) for side in zip(*box, strict=True))
             assert not (left < x < right and top < y < bottom)
+
+
+def test_an_engine_that_writes_no_layout_opens_nothing(tmp_path: Path) -> None:
+    """What is drawn then is for others to say; nothing fails here."""
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\ncat > /dev/null\necho '<svg/>'\n")
+    program.chmod(0o755)
+
+    fitted = fit_drawing(blocks(12), SCREEN, Engine(program, writes_pdf=True), 60)
+
+    assert not fitted.fits
+    assert not fitted.drawing.columns
+
+
+def test_a_depth_with_more_boxes_than_any_sheet_holds_is_drawn() -> None:
+    """In one column, and nothing is closed."""
+    drawn = draw(blocks(80), "svg", replace(SCREEN, depth=2), engine=PURE).content
+
+    assert drawn.count(b'class="node"') == 241
