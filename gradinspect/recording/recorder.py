@@ -31,6 +31,7 @@ import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
+from torch.utils.hooks import RemovableHandle
 
 from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.frames import FrameTable
@@ -163,6 +164,13 @@ class Recorder:
         self._is_leaving = not remove_function_mode(self._mode) and not has_compiled()  # as on another thread
         self._remove_hooks()
         self.attributes.close()  # not before: an optimizer's step is read when the recorder has stopped
+
+    def before_modules(self, hook: Callable[[nn.Module, Any], None]) -> RemovableHandle:
+        """Call a hook before each module runs, after it was noted here, at most as long as something is recorded."""
+        handle = register_module_forward_pre_hook(hook)
+        note_ours([handle])
+        self._handles.append(handle)  # so a compiled module does not warn about it
+        return handle
 
     def pause(self) -> None:
         """Stop recording permanently, from anywhere, and keep what was recorded. NOTE [Leaving]."""

@@ -246,6 +246,20 @@ def test_saved_tensors_are_offloaded_from_a_device(tmp_path: Path) -> None:
     assert "pin_memory=" in moving[0]["code"]
 
 
+@pytest.mark.slow
+def test_a_compiled_module_does_not_warn_about_our_hooks(tmp_path: Path) -> None:
+    """It is run as it is, and nothing of torch's is printed that a plain run does not print."""
+    (tmp_path / "train.py").write_text(
+        BATCHES.replace("optimizer =", "compiled = torch.compile(net)\noptimizer =").replace(
+            "= net(x)", "= compiled(x)"
+        )
+    )
+    done = gradinspect("plan", "train.py", "--fit", "1MiB", cwd=tmp_path)
+
+    assert done.stdout.startswith(("It fits with a change: ", "No plan goes below "))
+    assert done.stderr == ""
+
+
 def test_a_device_that_is_not_here_is_not_measured(tmp_path: Path) -> None:
     """One sentence, exit 2."""
     (tmp_path / "train.py").write_text(GPT)

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import torch
 from torch import nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 
 from gradinspect.analyses.planning.changes import (
@@ -32,7 +31,7 @@ from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.runner.programs.edited_source import edited_source
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.hooks import note_ours, optimizer_steps
+from gradinspect.torch_api.hooks import optimizer_steps
 
 _FILE = "<plan>"
 
@@ -50,6 +49,7 @@ class AppliedPlan:
         """
         self._before_call = before_call
         self.problem: Exception | None = None
+        self._recorder = run.recorder
         self.roots = OutermostModules(run.recorder)
         self._base_folder = run.base_folder
         self._plan = plan
@@ -60,12 +60,9 @@ class AppliedPlan:
 
     def __enter__(self) -> Self:
         """Wait for the program's modules and optimizers."""
-        handles = [register_module_forward_pre_hook(self._module_called)]
-        note_ours(handles)
+        self._handles.callback(self._recorder.before_modules(self._module_called).remove)
         if any(isinstance(change, ReleaseGradients) for change in self._plan.changes):
             self._handles.enter_context(optimizer_steps(after=_release, note=self._failed))
-        for handle in handles:
-            self._handles.callback(handle.remove)
         if self._loss is not None:
             self._handles.enter_context(self._loss)
         split = split_of(self._plan)
