@@ -68,7 +68,7 @@ VERBS: dict[str, set[str]] = {
     "memory --fake": FAKE,
     "fit": {*FAKE, *ALLOCATES},
     "plan --fit 1GiB": {*FAKE, *ALLOCATES, "Module.zero_grad", "Optimizer.zero_grad"},
-    "fit --real": set(),
+    "fit --real": {"torch.autograd.profiler._prepare_profiler", "torch.autograd.profiler._run_on_profiler_start"},
     "grads": set(),
     "grads --steps 2": set(),
     "check": CHECK,

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from runs import gradinspect
+from runs import gradinspect, python
 from step_memory_programs import PROGRAMS
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
@@ -311,3 +311,61 @@ def test_a_step_that_is_made_up_is_said_so_at_the_top(tmp_path: Path) -> None:
     ]
     assert "backward of out.sum() * 2, without" in " ".join(chosen.split())
     assert "were asked for" not in summed + chosen
+
+
+PROFILED = """
+import threading
+
+import torch
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+x = torch.randn(32, 64)
+
+
+def train():
+    model(x).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def look(work):
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        work()
+    print("events", len(profiler.events()))
+
+
+for step in range(4):
+    if step == PROFILED_STEP:
+        RUN
+    else:
+        train()
+"""
+_HERE = "look(train)"
+_THREAD = "thread = threading.Thread(target=look, args=(lambda: torch.ones(3) + 1,)); thread.start(); thread.join()"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "run", "answer"),
+    [
+        (3, _HERE, "Peak:"),
+        (0, _HERE, "within the first 2 steps"),
+        (1, _THREAD, "Another thread of the program starts torch's profiler"),
+        (3, _THREAD, "Another thread of the program starts torch's profiler"),
+    ],
+)
+def test_a_profiler_of_the_program_sees_what_it_sees_without_us(
+    step: int, run: str, answer: str, tmp_path: Path
+) -> None:
+    """Ours ends before; what it has not measured it does not answer."""
+    script = tmp_path / "train.py"
+    script.write_text(PROFILED.replace("PROFILED_STEP", str(step)).replace("RUN", run))
+    plain = python(script)
+    result = gradinspect("fit", str(script), "--real", "--continue")
+    assert plain.stdout.strip() in result.stdout
+    assert answer in result.stdout + result.stderr
+    assert result.returncode == (0 if answer == "Peak:" else 2)

@@ -6,9 +6,10 @@ step. The ledger is written when the program has ended.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from threading import RLock, get_ident
+from threading import Event, RLock, get_ident
 from types import FrameType, TracebackType
 from typing import Any, Self
 from weakref import ref
@@ -23,7 +24,7 @@ from gradinspect.observers.memory.storage_ledger import Purpose, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import plain_tensors, storage_of
-from gradinspect.torch_api.devices.profiler_turn import start_profiler, stop_profiler
+from gradinspect.torch_api.devices.profiler_turn import start_profiler, stop_profiler, told_of_profilers
 from gradinspect.torch_api.devices.profiling import (
     ProfiledEvent,
     device_label,
@@ -39,6 +40,7 @@ _MARK = "gradinspect::memory#"
 _WHOLE = f"{_MARK}whole"  # a range around the program. NOTE [Memory of devices outside operators] in `profiling`
 _MIN_BYTES = 4096
 _STDERR = 2
+_PATIENCE_S = 5.0  # with the thread that must stop the profiler
 _GLOO = (
     "This is more than the rank needs: gloo copies what it sends, and its threads free the copies, which torch's "
     "profiler does not see. Without the other ranks it can be counted exactly: --world-size."
@@ -81,6 +83,11 @@ class AllocatorTracker:
         self._labels: list[list[tuple[Place, Purpose]]] = []  # of each mark: place, and what its memory is for
         self._marking = RLock()  # modules run on threads of devices too
         self._profiler: Any = None
+        self._patches = ExitStack()
+        self._stopped: Any = None  # the profiler, if the program has started one of its own
+        self._ended_in: StorageMaker | None = None  # what ran when it did
+        self._is_asked_to_stop, self._has_stopped = False, Event()
+        self.is_lost = False  # it could not be stopped
         self._whole: Any = None
         self._thread = get_ident()
         self._has_gloo = False
@@ -105,6 +112,7 @@ class AllocatorTracker:
         self._whole.__enter__()
         self._recorder.listeners.append(self)
         self._recorder.on_module.append(self.moved_on)
+        self._patches.enter_context(told_of_profilers(self._make_way))
         self.moved_on()
         return self
 
@@ -113,6 +121,11 @@ class AllocatorTracker:
     ) -> None:
         """Stop it, and write the ledger."""
         self.settle()
+
+    def has_measured(self, steps: int) -> bool:
+        """Say whether it ran until so many steps had ended."""
+        last = self._ended_in
+        return not self.is_lost and (last is None or (last.step, last.phase == "after step") >= (steps, True))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -134,6 +147,9 @@ class AllocatorTracker:
     def moved_on(self) -> None:
         """Mark what runs now."""
         if self._profiler is None:
+            return
+        if self._is_asked_to_stop and get_ident() == self._thread:
+            self._stop_early()
             return
         maker = self._maker()
         with self._marking:
@@ -161,16 +177,53 @@ class AllocatorTracker:
 
     def settle(self) -> None:
         """Stop the profiler, and write the ledger, once."""
+        self._patches.close()
+        self._stop()
+        profiler, self._stopped = self._stopped, None
+        if profiler is None:
+            return
+        events = sorted(profiled_events(profiler, _MARK), key=lambda event: event.time_ns)
+        self._replay(events)
+
+    def _make_way(self) -> None:
+        """End before the program's own profiler begins: there would be marks of ours in it, and none in ours.
+
+        Only the thread that has started ours can stop it. One that waits for the caller never does, and then ours is
+        left as it is: stopped after the other one it would end the process. NOTE [One profiler] in `profiler_turn`
+        """
         if self._profiler is None:
             return
-        profiler, self._profiler = self._profiler, None
-        self._recorder.dismiss(self)
-        self._recorder.on_module.remove(self.moved_on)
+        if get_ident() == self._thread:
+            self._stop_early()
+            return
+        self._is_asked_to_stop = True
+        if not self._has_stopped.wait(_PATIENCE_S):
+            self.is_lost = self._leave() is not None
+
+    def _stop_early(self) -> None:
+        """Stop the profiler, and note how far the steps have come."""
+        self._ended_in = self._maker()
+        self._stop()
+
+    def _stop(self) -> None:
+        """Stop the profiler, if it runs."""
+        profiler = self._leave()
+        if profiler is None:
+            return
         if get_ident() == self._thread:
             self._whole.__exit__(None, None, None)
         stop_profiler(profiler)
-        events = sorted(profiled_events(profiler, _MARK), key=lambda event: event.time_ns)
-        self._replay(events)
+        self._stopped = profiler
+        self._has_stopped.set()
+
+    def _leave(self) -> Any:
+        """Mark nothing more; return the profiler, None if that was so already."""
+        with self._marking:
+            profiler, self._profiler = self._profiler, None
+        if profiler is not None:
+            self._recorder.dismiss(self)
+            self._recorder.on_module.remove(self.moved_on)
+        return profiler
 
     def _replay(self, events: list[ProfiledEvent]) -> None:
         replay = AllocatorReplay(self._ledgers, self._before)

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.errors import GradInspectError
 from gradinspect.observers.memory.allocator_tracker import AllocatorTracker
 from gradinspect.observers.memory.caching_allocator import CachingAllocator
 from gradinspect.observers.memory.collective_log import CollectiveLog
@@ -154,6 +155,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Return what was seen; None before the first backward call."""
         if not self.phases.step or not self._run.interceptor.counts.backwards + self._run.interceptor.counts.grads:
             return None
+        self._require_measured_steps()
         sent = () if self._sent is None else self._sent.sent
         memory = record_step_memory(self.ledgers, self.phases, self._run, self._purposes.names, sent)
         request = self._run.request
@@ -161,6 +163,20 @@ class StepMemoryObserver(Observer[StepMemory]):
         notes += [ON_META] if self._is_on_meta else []
         notes += [MOVED] if request.device is not None and not request.fake else []
         return replace(memory, notes=tuple(notes))
+
+    def _require_measured_steps(self) -> None:
+        """Refuse to report steps that the program's own profiler has measured instead of ours."""
+        if not isinstance(self._tracker, AllocatorTracker) or self._tracker.has_measured(self._asked):
+            return
+        if self._tracker.is_lost:
+            raise GradInspectError(
+                "Another thread of the program starts torch's profiler, of which a process has one.",
+                "Leave that profiler out, or predict the steps: without --real.",
+            )
+        raise GradInspectError(
+            f"The program starts torch's profiler, of which a process has one, within the first {self._asked} steps.",
+            "Leave the profiler out of these steps, or predict them: without --real.",
+        )
 
     def _maker_now(self) -> StorageMaker:
         """Say what runs outside the engine now."""

@@ -8,7 +8,9 @@ Source: torch/csrc/autograd/profiler_kineto.cpp, torch 2.13.
 """
 
 import os
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial, wraps
 from threading import Condition, get_ident
 from typing import Any
 
@@ -17,11 +19,16 @@ import torch.autograd.profiler
 from gradinspect.errors import GradInspectError
 from gradinspect.torch_api.engine import is_profiling
 from gradinspect.torch_api.patching.forks import call_in_children
+from gradinspect.torch_api.patching.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
 PATIENCE_S = 60.0
 _LEVEL = "KINETO_LOG_LEVEL"
 _ENABLED = private("torch.autograd.profiler._is_profiler_enabled", "profilers of other threads are not noticed")
+_BEGINS = tuple(
+    private(f"torch.autograd.profiler.{name}", "'fit --real' does not notice profilers of the program", is_rare=True)
+    for name in ("_prepare_profiler", "_run_on_profiler_start")
+)
 
 
 class _Turn:
@@ -63,6 +70,22 @@ def stop_profiler(profiler: Any) -> None:
         profiler.__exit__(None, None, None)
     finally:
         _end_turn(profiler)
+
+
+@contextmanager
+def told_of_profilers(listener: Callable[[], None]) -> Iterator[None]:
+    """Call a function before the program starts a profiler, which ends one of ours. NOTE [One profiler]."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def starting(*args: Any, **kwargs: Any) -> Any:
+            listener()
+            return original(*args, **kwargs)
+
+        return starting
+
+    with patched(*(Patch(torch.autograd.profiler, begin.path.rpartition(".")[2], make) for begin in _BEGINS)):
+        yield
 
 
 def _take_turn(profiler: Any) -> None:
