@@ -91,6 +91,40 @@ def test_an_operator_that_is_wrong_on_purpose_is_named(tmp_path: Path, direction
 
 
 @pytest.mark.slow
+def test_values_are_compared_in_any_layout(tmp_path: Path) -> None:
+    """As far as there are any; a gradient of few rows, a matrix of few elements, a conjugate that is none yet."""
+    path = tmp_path / "train.py"
+    path.write_text(
+        """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.EmbeddingBag(20, 4, sparse=True, mode="sum"), nn.Linear(4, 2)
+        self.register_buffer("edges", torch.eye(3).to_sparse_csr())
+        self.register_buffer("turned", torch.ones(3, dtype=torch.complex64).conj())
+        self.register_buffer("packed", torch.ones(3, 3).to_mkldnn())
+        self.register_buffer("steps", torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8))
+        self.register_buffer("shape", torch.empty(3, device="meta"))
+
+    def forward(self, tokens):
+        return self.out(self.words(tokens))
+
+net = Net()
+torch.compile(net, backend="aot_eager")(torch.randint(0, 20, (3, 5))).sum().backward()
+"""
+    )
+    done = gradinspect("diff", "--compiled", path, "--format", "json", is_measured=False)
+
+    found = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert found["num_compared"] == 8
+    assert found["incomparable"] == ["shape: on the meta device, which has no values"]
+
+
+@pytest.mark.slow
 def test_what_is_printed_is_what_the_program_prints_once(tmp_path: Path) -> None:
     """It runs many times, and is heard the first time."""
     path = tmp_path / "train.py"

@@ -46,7 +46,8 @@ class StepValue(Record, frozen=True):
     norm: float  # of the eager one; of its own in the eager run
     error: float = 0.0  # the norm of what it is off by
     num_odd: int = 0  # elements that are NaN or Inf in one of them only
-    problem: str = ""  # why it was not compared: "another shape"
+    problem: str = ""  # what keeps it from being the eager one: "another shape"
+    unread: str = ""  # why nobody can say: "on the meta device, which has no values"
 
     @property
     def key(self) -> ValueKey:
@@ -135,7 +136,9 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
     one_sided = [] if len(rounded[0].calls) == len(compiled.calls) else [_calls(rounded[0], compiled)]
     for value in compiled.values:
         beside = noise.get(value.key)
-        if value.problem:
+        if value.unread:
+            incomparable.append(f"{value.name}: {value.unread}")
+        elif value.problem:
             one_sided.append(f"{value.role} of {value.name}: {value.problem}")
         elif beside is None or beside.problem:
             incomparable.append(f"{value.name}: two eager runs differ in what they have")

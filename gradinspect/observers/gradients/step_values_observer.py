@@ -129,9 +129,9 @@ class StepValuesObserver(Observer[StepValues]):
                         found[ValueKey(call, role, name)] = value  # type: ignore[arg-type]  # its literals
             path = self._folder / f"{call}.pt"
             if self._how.keeps:
-                kept = {tuple(key): _copied(value) for key, value in found.items() if why_unread(value) is None}
-                _save(kept, path)
-                self._values += [_own(key, value) for key, value in found.items() if tuple(key) in kept]
+                own = {tuple(key): _copy_or_reason(value) for key, value in found.items()}
+                _save(own, path)
+                self._values += [_own(key, value, own[tuple(key)]) for key, value in found.items()]
             else:
                 kept = _load(path, weights_only=True) if path.is_file() else {}
                 self._values += [_beside(key, value, kept.get(tuple(key))) for key, value in found.items()]
@@ -217,16 +217,33 @@ def _path(module: nn.Module, parents: dict[int, tuple[nn.Module, str]]) -> tuple
     return tuple(reversed(parts))
 
 
+def _copy_or_reason(value: torch.Tensor) -> torch.Tensor | str:
+    """Return a copy on the CPU with all elements, or why there is none."""
+    reason = why_unread(value)
+    if reason is not None:
+        return reason
+    try:
+        return _copied(value)
+    except UNREADABLE as error:
+        return why_failed(error, value)
+
+
 def _copied(value: torch.Tensor) -> torch.Tensor:
-    return ops.clone(ops.contiguous(ops.cpu(ops.detach(value))))
+    values = ops.cpu(ops.detach(value))
+    if values.is_quantized:
+        values = ops.dequantize(values)
+    dense = values if values.layout is torch.strided else ops.to_dense(values)
+    return ops.clone(ops.contiguous(dense))
 
 
 def _dtype(value: torch.Tensor) -> str:
     return str(value.dtype).removeprefix("torch.")
 
 
-def _own(key: ValueKey, value: torch.Tensor) -> StepValue:
-    norm, _, _ = _distance(_copied(value), None)
+def _own(key: ValueKey, value: torch.Tensor, copy: torch.Tensor | str) -> StepValue:
+    if isinstance(copy, str):
+        return _value(key, value, 0.0, unread=copy)
+    norm, _, _ = _distance(copy, None)
     return _value(key, value, norm)
 
 
@@ -236,20 +253,19 @@ def _value(key: ValueKey, value: torch.Tensor, norm: float, **others: Any) -> St
     return StepValue(call=key.call, role=role, name=key.name, dtype=_dtype(value), shape=shape, norm=norm, **others)
 
 
-def _beside(key: ValueKey, value: torch.Tensor, kept: torch.Tensor | None) -> StepValue:
-    """Compare a value with that of the run that kept its own."""
-    try:
-        problem = why_unread(value)
-        if problem is None and kept is None:
-            problem = "there is none in eager"
-        elif problem is None and kept is not None and (kept.shape != value.shape or kept.dtype != value.dtype):
-            problem = f"{_kind(value)}, in eager {_kind(kept)}"
-        if problem is not None or kept is None:
-            return _value(key, value, 0.0, problem=problem or "")
-        norm, error, num_odd = _distance(kept, _copied(value))
-        return _value(key, value, norm, error=error, num_odd=num_odd)
-    except UNREADABLE as error:
-        return _value(key, value, 0.0, problem=why_failed(error, value))
+def _beside(key: ValueKey, value: torch.Tensor, kept: torch.Tensor | str | None) -> StepValue:
+    """Compare a value with that of the run that kept its own, or could not."""
+    copy = _copy_or_reason(value)
+    if isinstance(copy, str):
+        return _value(key, value, 0.0, unread=copy)
+    if kept is None:
+        return _value(key, value, 0.0, problem="there is none in eager")
+    if isinstance(kept, str):
+        return _value(key, value, 0.0, unread=f"{kept}, in eager")
+    if kept.shape != copy.shape or kept.dtype != copy.dtype:
+        return _value(key, value, 0.0, problem=f"{_kind(copy)}, in eager {_kind(kept)}")
+    norm, error, num_odd = _distance(kept, copy)
+    return _value(key, value, norm, error=error, num_odd=num_odd)
 
 
 def _kind(value: torch.Tensor) -> str:

@@ -53,6 +53,15 @@ def test_a_single_value_may_be_off_by_more_than_a_row_of_them() -> None:
         assert judge("train.py", [rounded], run(value("a", error=2e-3, shape=shape))).is_same is is_same
 
 
+def test_what_cannot_be_read_is_neither_right_nor_wrong() -> None:
+    """Of both runs, or of one of them."""
+    rounded = [run(value("a", unread="on the meta device"), value("b", error=NOISE))]
+    found = judge("train.py", rounded, run(value("a", unread="on the meta device"), value("b", error=NOISE)))
+
+    assert found.is_same
+    assert (found.num_compared, found.incomparable) == (1, ("a: on the meta device",))
+
+
 def test_what_rounding_alone_decides_is_not_compared() -> None:
     """Neither as right nor as wrong."""
     found = judge("train.py", [run(value("a", error=0.5))], run(value("a", error=10.0)))
