@@ -22,6 +22,7 @@ class Rule(Record, frozen=True, kw_only=True):
     stops_run: bool = False  # the engine would wait forever, so the program ends before it runs
     explains_gradients: bool = False  # gradients that look wrong afterwards are a consequence of it
     explains: tuple[str, ...] = ()  # codes of findings that are a consequence of it, where they name one of its lines
+    is_general: bool = False  # not reported of what another finding names already
     is_nonfinite: bool = False  # its first line makes NaN or Inf, which later calls meet again
     must_repeat: int = 0  # reported only if each observed backward on that line shows it, and at least so many do
 

@@ -92,7 +92,13 @@ def _names(finding: Finding, frame: Frame) -> bool:
 def _without_effects(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Leave out the findings that another one explains."""
     explained = {(code, *line) for one in findings for code in rule_of(one.code).explains for line in _lines(one)}
-    return tuple(one for one in findings if explained.isdisjoint((one.code, *line) for line in _lines(one)))
+    special = {name for one in findings if not rule_of(one.code).is_general for name in one.subjects}
+    return tuple(
+        one
+        for one in findings
+        if explained.isdisjoint((one.code, *line) for line in _lines(one))
+        and not (rule_of(one.code).is_general and special.issuperset(one.subjects))
+    )
 
 
 def _lines(finding: Finding) -> list[tuple[str, int]]:

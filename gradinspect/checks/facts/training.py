@@ -13,6 +13,7 @@ UnheldKind: TypeAlias = Literal[
 ]  # fmt: skip
 FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter"]
 OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "zero"]
+UnmovedKind: TypeAlias = Literal["assigned", "undone", "lost", "idle", "cleared", "zero"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
 
 
@@ -134,6 +135,25 @@ class MovedFrozen(Record, frozen=True, kw_only=True):
     names: tuple[str, ...]
     frozen: Frame | None = None
     step: Frame | None = None
+
+
+class UnmovedParameters(Record, frozen=True, kw_only=True):
+    """Parameters that have a gradient, and that no step of their optimizer has changed."""
+
+    kind: UnmovedKind
+    names: tuple[str, ...]
+    num_steps: int
+    optimizer: str = ""  # as all that follows, not known of what is assigned to a variable
+    method: str = ""  # its class
+    dtype: str = ""  # "float32"
+    gradient: float = 0.0  # the largest element of those that backward left
+    value: float = 0.0  # the largest of the parameters' own
+    rate: float | None = None
+    is_own: bool = False  # the optimizer's class is the program's
+    created: Frame | None = None  # the optimizer
+    backward: Frame | None = None
+    step: Frame | None = None
+    written: Frame | None = None  # the last write of the program's own; where the new values are assigned
 
 
 class FrozenByAccident(Record, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.in_place.shared_weights import SharingWeights
+from gradinspect.checks.evidence.in_place.unmoved import Unmoved, unmoved_fact
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.frozen import frozen_by_accident
@@ -33,6 +34,7 @@ from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.dropped_updates import dropped_updates
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
 from gradinspect.checks.facts.backward_calls import LastStep
 from gradinspect.checks.facts.training import (
@@ -42,6 +44,7 @@ from gradinspect.checks.facts.training import (
     OptimizerMisuseKind,
     SharedLayer,
     UnheldParameters,
+    UnmovedParameters,
 )
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.checks.findings import caller_of_helper
@@ -181,12 +184,14 @@ class TrainingLog:
 
     @property
     def pending(self) -> list[PendingFigures]:
-        """What hooks have done to gradients, still on their devices."""
-        return self._parameters.effects.pending
+        """What hooks have done to gradients, and what parameters are, still on their devices."""
+        return [*self._parameters.effects.pending, *self._parameters.unmoved.pending]
 
     def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
         """Take what was fetched of that."""
-        self._parameters.effects.settle(rows)
+        number = len(self._parameters.effects.pending)
+        self._parameters.effects.settle(rows[:number])
+        self._parameters.unmoved.settle(rows[number:])
 
     def unobserved(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""
@@ -303,6 +308,7 @@ class TrainingLog:
         yield from self._repeated.values()
         yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
         yield from self._frozen()
+        yield from self._unmoved()
         yield from self._unloaded
         yield from self._sharing.facts()
 
@@ -340,6 +346,32 @@ class TrainingLog:
                 step=None if optimizer is None else self._frame(optimizer.step),
                 num_steps=0 if optimizer is None else optimizer.num_idle,
             )  # fmt: skip
+
+    def _unmoved(self) -> Iterator[UnmovedParameters]:
+        assigned: dict[int, list[tuple[torch.Tensor, int]]] = {}
+        for update in dropped_updates(self._flow.calls):
+            tensor = self._flow.leaf(update.leaf)
+            if tensor is not None and self._parameters.unmoved.is_same(tensor):
+                assigned.setdefault(update.frame, []).append((tensor, update.num_times))
+        for frame, updates in assigned.items():
+            known = self._gradients.of(tensor for tensor, _ in updates)
+            yield UnmovedParameters(
+                kind="assigned", names=tuple(dict.fromkeys(one.name or "a parameter" for one in known)),
+                num_steps=min(count for _, count in updates), backward=self._frame(known[0].backward),
+                written=self._frame(frame),
+            )  # fmt: skip
+        said = {id(tensor) for updates in assigned.values() for tensor, _ in updates}
+        by_cause: dict[tuple[str, int], list[Unmoved]] = {}
+        for one in self._parameters.unmoved.found():
+            if one.key not in said:
+                by_cause.setdefault((one.kind, id(one.optimizer)), []).append(one)
+        for some in by_cause.values():
+            yield unmoved_fact(some, self._frame, self._written)
+
+    def _written(self, tensor: torch.Tensor | None) -> int | None:
+        """Return the frame of the last call that wrote to a tensor."""
+        call = OUTSIDE if tensor is None else self._flow.read(tensor).call
+        return None if call == OUTSIDE or not self._flow.calls[call].is_write else self._flow.calls[call].frame
 
     def _unheld_now(self) -> Iterator[Unheld]:
         return unheld(

@@ -13,6 +13,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.in_place.moving_frozen import Moved, MovingFrozen
+from gradinspect.checks.evidence.in_place.unmoved import UnmovedLog
 from gradinspect.checks.evidence.training.flags import (
     FlagLine,
     FoundFlag,
@@ -63,6 +64,7 @@ class ParameterLog:
         self._frozen = MovingFrozen(gradients, frozen_at)
         self._hooks = PiledHooks()
         self.effects = HookEffects(recorder)
+        self.unmoved = UnmovedLog()
         self._flags: dict[tuple[str, str | None], tuple[FoundFlag, int | None]] = {}  # with the line of backward
 
     def begin(self, walked: WalkedGraph, leaves: Leaves, roots: Sequence[nn.Module], backward: int | None) -> None:
@@ -79,6 +81,7 @@ class ParameterLog:
                 self._flags.setdefault((flag.attribute, flag.module), (flag, backward))
         self._hooks.begin(leaves, roots, backward)
         self.effects.begin(walked, backward)
+        self.unmoved.begin(leaves, backward)
 
     def hooked(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
         """Note that a tensor has got a hook."""
@@ -96,16 +99,18 @@ class ParameterLog:
     def before_step(self, optimizer: Optimizer, one: SeenOptimizer) -> None:
         """Look at what a step is about to change."""
         self._frozen.before_step(optimizer)
+        self.unmoved.before_step(optimizer, one)
         if one.num_steps < NUM_STEPS:
             self._memory.before_step(optimizer, one.step)
 
     def after_step(self, optimizer: Optimizer, one: SeenOptimizer) -> None:
         """Look at what a step has changed."""
         self._frozen.after_step(optimizer, one)
+        self.unmoved.after_step(optimizer)
 
     def waits(self) -> str | None:
         """Say what the next call may show."""
-        return self._hooks.waits()
+        return self._hooks.waits() or self.unmoved.waits()
 
     def facts(self, held: Collection[int]) -> Iterator[object]:
         """Yield what is to be judged, after the end.

@@ -1,0 +1,251 @@
+"""Parameters that have a gradient and do not change, whatever the reason.
+
+NOTE [Unmoved parameters]
+At each backward call that is looked at, a parameter is reduced to a few numbers: the sum of the bits of its elements,
+and their norm. No copy is kept. Where two such calls have the same numbers, and an optimizer that holds the parameter
+has stepped in between with its gradient, the step has changed nothing, or something has undone it. One that has
+changed is not looked at again, so this costs something in the first two calls only. What has not changed in
+LEAST_STEPS steps is told apart by its gradient: as backward left it, and as the step found it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from weakref import ReferenceType
+
+import torch
+from torch.optim import Optimizer
+
+from gradinspect.checks.evidence.training.gradient_use import gradient_of, held_by
+from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
+from gradinspect.checks.facts.training import UnmovedKind, UnmovedParameters
+from gradinspect.graph import Frame
+from gradinspect.recording.values.magnitudes import (
+    UNREADABLE,
+    PendingFigures,
+    elements_of,
+    fetched,
+    magnitudes_of,
+    why_unread,
+    wide_dtype,
+)
+from gradinspect.torch_api.devices.graph_capture import is_capturing
+from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.weak import HiddenRef
+
+LEAST_STEPS = 3  # a warm-up may begin with the learning rate 0
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_LIMB = 1 << 16  # what float32 holds exactly, on devices that have no float64
+Leaves = Sequence[tuple[torch.Tensor, str]]  # with their names
+
+
+@dataclass
+class Unmoved:
+    """A parameter that has not changed until now."""
+
+    key: int  # the parameter's id
+    tensor: ReferenceType[torch.Tensor]
+    name: str
+    backward: int | None  # the frame
+    before: list[float] = field(default_factory=list)  # its figures in the first call
+    has_stepped: bool = False  # since the last call
+    num_calls: int = 0  # that found the same figures as the first
+    num_steps: int = 0  # that changed nothing, or were undone
+    arrived: float = 0.0  # the largest element of the gradients that backward left
+    used: float = 0.0  # that of those that a step found
+    is_undone: bool = False  # a step has changed it
+    rate: float | None = None
+    optimizer: SeenOptimizer | None = None
+
+    @property
+    def kind(self) -> UnmovedKind:
+        """Why it does not change, as far as that is known."""
+        if not self.used:
+            return "cleared" if self.arrived else "zero"
+        return "undone" if self.is_undone else "lost" if self.is_too_little else "idle"
+
+    @property
+    def is_too_little(self) -> bool:
+        """Whether the learning rate, or what it makes of the gradient, is lost beside the values."""
+        tensor = self.tensor()
+        if tensor is None or self.rate is None or not ops.is_floating_point(tensor):
+            return False
+        least = min(self.rate, self.rate * self.used)
+        return bool(least < torch.finfo(tensor.dtype).eps * _largest(tensor))
+
+
+@dataclass
+class UnmovedLog:
+    """Compares parameters from one backward call to the next. The log calls it with what it sees."""
+
+    _open: dict[int, Unmoved] = field(default_factory=dict)  # by the parameter's id
+    _moved: set[int] = field(default_factory=set)  # ids
+    _compared: list[tuple[Unmoved, PendingFigures]] = field(default_factory=list)
+
+    def begin(self, leaves: Leaves, backward: int | None) -> None:
+        """Reduce what has not changed yet to figures, before a backward call."""
+        self._compared = []
+        if is_capturing():  # NOTE [Captured kernels]
+            return
+        for tensor, name in leaves:
+            one = self._known_or_new(tensor, name, backward)
+            figures = None if one is None else _figures(tensor)
+            if one is not None and figures is not None:
+                self._compared.append((one, figures))
+
+    @property
+    def pending(self) -> list[PendingFigures]:
+        """What is to be fetched."""
+        return [figures for _, figures in self._compared]
+
+    def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
+        """Compare what was fetched; nothing if the device has failed."""
+        compared, self._compared = self._compared, []
+        for (one, _), (figures,) in zip(compared, rows, strict=False):
+            before, one.before = one.before or figures, list(figures)
+            if before != figures:
+                self._moved.add(one.key)
+                self._open.pop(one.key, None)
+                continue
+            one.num_calls += 1
+            one.num_steps += one.has_stepped
+            one.has_stepped = False
+            if one.num_steps:
+                one.arrived = max(one.arrived, _largest_gradient(one))
+
+    def before_step(self, optimizer: Optimizer, seen: SeenOptimizer) -> None:
+        """Look at the gradients that a step finds for parameters that the last ones have not changed."""
+        for tensor, one in self._held(optimizer):
+            rate = _rate(optimizer, tensor)
+            if gradient_of(tensor) is None or rate == 0 or seen.was_compiled:
+                continue
+            one.has_stepped, one.optimizer, one.rate = True, seen, rate
+            if one.num_steps:
+                one.used = max(one.used, _largest_gradient(one))
+
+    def after_step(self, optimizer: Optimizer) -> None:
+        """Look whether the step has changed them, so that something else must have undone that."""
+        late = [one for _, one in self._held(optimizer) if one.num_steps and not one.is_undone and one.has_stepped]
+        figures = [(one, _figures(tensor)) for one in late if (tensor := one.tensor()) is not None]
+        known = [(one, some) for one, some in figures if some is not None]
+        with unobserved():
+            rows = fetched([some for _, some in known])
+        for (one, _), (row,) in zip(known, rows, strict=True):
+            one.is_undone = row != one.before
+
+    def waits(self) -> str | None:
+        """Say what the next steps may show."""
+        few = next((one for one in self._open.values() if 0 < one.num_steps < LEAST_STEPS and one.arrived), None)
+        return None if few is None else f"{few.name or 'a parameter'} had a gradient and had not changed"
+
+    def is_same(self, tensor: torch.Tensor) -> bool:
+        """Return whether a parameter has not changed in any of several calls."""
+        one = self._open.get(id(tensor))
+        return one is not None and one.tensor() is tensor and one.num_calls > LEAST_STEPS
+
+    def found(self) -> Iterator[Unmoved]:
+        """Yield those that have not changed, in each step that could have changed them.
+
+        A single value, or many that are all the same, may be held at a bound. A gradient that is zero is no mistake of
+        the optimizer's, unless nothing else of it learns either.
+        """
+        last = [one for one in self._open.values() if one.num_steps >= LEAST_STEPS and one.optimizer is not None]
+        for one in last:
+            finite = one.arrived < float("inf") and one.used < float("inf")
+            if finite and not self._is_meant(one):
+                yield one
+
+    def _is_meant(self, one: Unmoved) -> bool:
+        if one.kind == "zero" and one.optimizer is not None:
+            return not self._moved.isdisjoint(one.optimizer.holds())
+        tensor = one.tensor()
+        return one.kind == "undone" and (tensor is None or _is_constant(tensor))
+
+    def _known_or_new(self, tensor: torch.Tensor, name: str, backward: int | None) -> Unmoved | None:
+        if id(tensor) in self._moved or not ops.numel(tensor) or why_unread(tensor) is not None:
+            return None
+        known = self._open.get(id(tensor))
+        if known is None or known.tensor() is not tensor:
+            known = self._open[id(tensor)] = Unmoved(id(tensor), HiddenRef(tensor), name, backward)
+        return known
+
+    def _held(self, optimizer: Optimizer) -> list[tuple[torch.Tensor, Unmoved]]:
+        pairs = ((tensor, self._open.get(id(tensor))) for tensor in held_by(optimizer)) if self._open else ()
+        return [(tensor, one) for tensor, one in pairs if one is not None and one.tensor() is tensor]
+
+
+def unmoved_fact(
+    some: Sequence[Unmoved],
+    frame: Callable[[int | None], Frame | None],
+    written: Callable[[torch.Tensor | None], int | None],
+) -> UnmovedParameters:
+    """Record parameters of one optimizer that do not change for one reason.
+
+    Args:
+        some: They.
+        frame: Returns the record of a frame.
+        written: Returns the frame of the last write to a tensor.
+    """
+    first, seen = some[0], some[0].optimizer
+    optimizer, tensors = None if seen is None else seen.optimizer(), [one.tensor() for one in some]
+    living = [tensor for tensor in tensors if tensor is not None]
+    return UnmovedParameters(
+        kind=first.kind, names=tuple(dict.fromkeys(one.name or "a parameter" for one in some)),
+        optimizer="" if seen is None else seen.name, method=type(optimizer).__name__,
+        dtype=str(living[0].dtype).removeprefix("torch.") if living else "",
+        num_steps=min(one.num_steps for one in some), gradient=max(one.arrived for one in some),
+        value=max(map(_largest, living), default=0.0), rate=first.rate,
+        is_own=optimizer is not None and not type(optimizer).__module__.startswith("torch."),
+        created=frame(None if seen is None else seen.created), backward=frame(first.backward),
+        step=frame(None if seen is None else seen.step),
+        written=frame(written(tensors[0])) if first.kind == "undone" else None,
+    )  # fmt: skip
+
+
+def _figures(tensor: torch.Tensor) -> PendingFigures | None:
+    """Reduce a tensor to the sum of the bits of its elements, in four parts, and their norm."""
+    try:
+        with unobserved():
+            elements = elements_of(tensor)
+            parts = ops.view_as_real(ops.resolve_conj(elements)) if ops.is_complex(elements) else elements
+            wide = wide_dtype(parts)
+            total = ops.sum(ops.view(parts, _BITS[parts.element_size()]), dtype=torch.int64)
+            limbs = [ops.remainder(ops.bitwise_right_shift(total, 16 * place), _LIMB) for place in range(4)]
+            norm = ops.vector_norm(ops.to(parts, wide) if parts.dtype not in (torch.float32, wide) else parts)
+            return PendingFigures(ops.numel(tensor), [ops.stack([ops.to(one, wide) for one in (*limbs, norm)])])
+    except UNREADABLE:
+        return None
+
+
+def _largest_gradient(one: Unmoved) -> float:
+    tensor = one.tensor()
+    gradient = None if tensor is None else gradient_of(tensor)
+    return 0.0 if gradient is None else _largest(gradient)
+
+
+def _largest(tensor: torch.Tensor) -> float:
+    """Return the largest absolute value; infinity where it cannot be known."""
+    try:
+        with unobserved():
+            figures = magnitudes_of(tensor)
+    except UNREADABLE:
+        return float("inf")
+    return figures.largest if not figures.num_nonfinite else float("inf")
+
+
+def _is_constant(tensor: torch.Tensor) -> bool:
+    try:
+        with unobserved():
+            figures = magnitudes_of(tensor)
+    except UNREADABLE:
+        return True
+    return figures.low == figures.high
+
+
+def _rate(optimizer: Optimizer, tensor: torch.Tensor) -> float | None:
+    """Return the learning rate of a parameter; None if it is kept on a device."""
+    for group in optimizer.param_groups:
+        if any(one is tensor for one in group["params"]):
+            rate = group.get("lr")
+            return rate if isinstance(rate, int | float) else None
+    return None

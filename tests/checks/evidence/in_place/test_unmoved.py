@@ -1,0 +1,130 @@
+"""Parameters that have a gradient and do not change."""
+
+import weakref
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.in_place.unmoved import LEAST_STEPS, UnmovedLog
+from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
+from gradinspect.recording.values.magnitudes import fetched
+
+
+class Loop:
+    """A few parameters, their optimizer, and a log that is told what they do."""
+
+    def __init__(self, *weights: torch.Tensor, lr: float = 0.1) -> None:
+        """Let the optimizer have them."""
+        self.weights = [nn.Parameter(weight) for weight in weights]
+        self.optimizer = torch.optim.SGD(self.weights, lr=lr)
+        held = frozenset(map(id, self.weights))
+        self.seen = SeenOptimizer(weakref.ref(self.optimizer), "opt", held, created=1, step=3)
+        self.log = UnmovedLog()
+
+    def backward(self, gradient: Callable[[torch.Tensor], torch.Tensor] = torch.ones_like) -> None:
+        """Give each a gradient."""
+        self.log.begin([(weight, f"w{place}") for place, weight in enumerate(self.weights)], 2)
+        for weight in self.weights:
+            weight.grad = gradient(weight)
+        self.log.settle(fetched(self.log.pending))
+
+    def step(self) -> None:
+        """Step."""
+        self.log.before_step(self.optimizer, self.seen)
+        self.optimizer.step()
+        self.log.after_step(self.optimizer)
+
+    def found(self) -> list[tuple[str, str]]:
+        """List names and reasons."""
+        return [(one.name, one.kind) for one in self.log.found()]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.complex64])
+def test_what_moves_is_not_reported(dtype: torch.dtype) -> None:
+    """Also where two elements move by as much in opposite directions, so that their sum stays."""
+    loop = Loop(torch.full((2,), 0.6, dtype=dtype))
+    for _ in range(LEAST_STEPS + 2):
+        loop.backward(lambda weight: torch.tensor([1e-1, -1e-1], dtype=weight.dtype))
+        loop.step()
+
+    assert loop.found() == []
+    assert loop.log.waits() is None
+
+
+def test_a_step_that_is_lost_beside_the_value() -> None:
+    """The log asks for more steps until there were enough."""
+    loop = Loop(torch.full((2,), 1.0, dtype=torch.bfloat16), lr=1e-5)
+    for _ in range(LEAST_STEPS):
+        loop.backward()
+        loop.step()
+    assert loop.log.waits() == "w0 had a gradient and had not changed"
+    assert loop.found() == []
+
+    loop.backward()
+
+    assert loop.found() == [("w0", "lost")]
+    assert loop.log.waits() is None
+
+
+def test_a_step_that_is_undone() -> None:
+    """By a write between the step and the next backward; many values that are all the same may be at a bound."""
+    loop = Loop(torch.tensor([1.0, 2.0]), torch.zeros(2))
+    before = [weight.detach().clone() for weight in loop.weights]
+    for _ in range(LEAST_STEPS + 1):
+        loop.backward()
+        loop.step()
+        for weight, value in zip(loop.weights, before, strict=True):
+            weight.data.copy_(value)
+
+    assert loop.found() == [("w0", "undone")]
+
+
+def test_a_gradient_that_is_zeroed_before_the_step() -> None:
+    """Backward left one."""
+    loop = Loop(torch.ones(2))
+    for _ in range(LEAST_STEPS + 1):
+        loop.backward()
+        loop.weights[0].grad = torch.zeros(2)
+        loop.step()
+
+    assert loop.found() == [("w0", "cleared")]
+
+
+def test_gradients_that_are_zero_from_the_start() -> None:
+    """A mistake only if nothing of the optimizer learns: an expert may be idle for a while."""
+    alone, beside = Loop(torch.ones(2)), Loop(torch.ones(2), torch.ones(3))
+    for _ in range(LEAST_STEPS + 1):
+        alone.backward(torch.zeros_like)
+        alone.step()
+        beside.backward(lambda weight: torch.full_like(weight, float(weight.numel() == 3)))
+        beside.step()
+
+    assert alone.found() == [("w0", "zero")]
+    assert beside.found() == []
+
+
+def test_what_is_not_compared() -> None:
+    """A learning rate of 0, a step without a gradient, a gradient that is not finite: other rules know these."""
+    idle, without, infinite = (Loop(torch.ones(2), lr=lr) for lr in (0.0, 1e-12, 1e-12))
+    for _ in range(LEAST_STEPS + 1):
+        idle.backward()
+        idle.step()
+        without.backward()
+        without.weights[0].grad = None
+        without.step()
+        infinite.backward(lambda weight: torch.full_like(weight, float("inf")))
+    assert idle.found() == without.found() == infinite.found() == []
+
+
+def test_no_copy_is_kept() -> None:
+    """A parameter that goes is gone."""
+    loop = Loop(torch.ones(2))
+    loop.backward()
+    gone = weakref.ref(loop.weights[0])
+
+    loop.weights.clear()
+    loop.optimizer.param_groups.clear()
+
+    assert gone() is None
