@@ -167,7 +167,13 @@ class Recorder:
 
     def before_modules(self, hook: Callable[[nn.Module, Any], None]) -> RemovableHandle:
         """Call a hook before each module runs, after it was noted here, at most as long as something is recorded."""
-        handle = register_module_forward_pre_hook(hook)
+        return self._noted_handle(register_module_forward_pre_hook(hook))
+
+    def after_modules(self, hook: Callable[[nn.Module, Any, Any], None]) -> RemovableHandle:
+        """Call a hook after each module has run, also if it fails, at most as long as something is recorded."""
+        return self._noted_handle(register_module_forward_hook(hook, always_call=True))
+
+    def _noted_handle(self, handle: RemovableHandle) -> RemovableHandle:
         note_ours([handle])
         self._handles.append(handle)  # so a compiled module does not warn about it
         return handle

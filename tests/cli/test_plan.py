@@ -56,6 +56,38 @@ for _ in range(64):
     loss.backward()
     optimizer.step()
 """
+FLAT = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+parts = []
+for _ in range(8):
+    parts += [nn.Linear(32, 32), nn.BatchNorm1d(32), nn.LeakyReLU(0.1, inplace=True), nn.Dropout(0.1)]
+net = nn.Sequential(*parts)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    net(torch.randn(256, 32)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print([float(value.double().sum()) for value in net.state_dict().values()])
+"""
+WRITING = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(16, 64), nn.Linear(64, 16)
+    def forward(self, x):
+        return self.down(torch.relu(self.up(x.mul_(0.9))))
+
+net = nn.Sequential(nn.Linear(16, 16), *(Block() for _ in range(4)))
+for _ in range(2):
+    net(torch.randn(256, 16)).square().mean().backward()
+    net.zero_grad()
+"""
 HOLDING = (
     """
 import torch
@@ -165,6 +197,34 @@ def test_what_is_pasted_has_the_peak_that_was_promised(tmp_path: Path) -> None:
 
     assert json.loads(measured.stdout)["peak_bytes"] == figures["plans"][0]["peak_bytes"]
     assert python(tmp_path / "pasted.py").stdout == python(tmp_path / "train.py").stdout
+
+
+@pytest.mark.slow
+def test_a_flat_sequential_is_cut_into_segments(tmp_path: Path) -> None:
+    """Where no module by itself helps: the peak is the allocator's, and dropout and batch norms are those of before."""
+    peak = planned(FLAT, tmp_path, "--fit", "1GiB")[1]["peak_bytes"]
+    _, figures = planned(FLAT, tmp_path, "--fit", str(peak * 6 // 10))
+    best = figures["plans"][0]
+    lines = FLAT.splitlines(keepends=True)
+    after = next(number for number, line in enumerate(lines, 1) if line.startswith("net = "))
+    (tmp_path / "pasted.py").write_text("".join([*lines[:after], best["code"], *lines[after:]]))
+    measured = gradinspect("fit", "pasted.py", "--real", "--format", "json", "--quiet-script", cwd=tmp_path)
+
+    assert re.fullmatch(r"checkpoint Sequential in \d segments, all but the last", best["change"])
+    assert not any(start % 4 == 2 for start in best["changes"][0]["starts"])  # a LeakyReLU writes to its input
+    assert best["peak_bytes"] <= peak * 6 // 10
+    assert best["flops_ratio"] < 4 / 3
+    assert json.loads(measured.stdout)["peak_bytes"] == pytest.approx(best["peak_bytes"], rel=0.001)
+    assert python(tmp_path / "pasted.py").stdout == python(tmp_path / "train.py").stdout
+
+
+@pytest.mark.slow
+def test_what_writes_to_its_input_is_not_computed_again(tmp_path: Path) -> None:
+    """It would begin with what it has written, and gradients would be wrong."""
+    _, figures = planned(WRITING, tmp_path, "--fit", "1KiB")
+
+    assert "Block" not in json.dumps(figures["lowest"]["changes"])
+    assert "Sequential" not in json.dumps(figures["lowest"]["changes"])
 
 
 def test_counting_work_does_not_change_the_peak(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
     """Group modules of one class whose paths differ in numbers only; those that hold most come first."""
     groups: dict[tuple[int, str, str], list[ModuleUse]] = defaultdict(list)
     for use in uses:
-        if use.path:
+        if use.path and not use.writes_input:  # NOTE [What a segment is computed again from]
             groups[use.root, use.class_name, INDEX.sub("*", use.path)].append(use)
     total = sum(use.saved_bytes for use in uses if not use.path)
     blocks = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -10,6 +10,13 @@ from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.analyses.structure.name_folding import name_by_indices
 from gradinspect.graph import Record
 from gradinspect.units import parse_whole
+
+
+class SequencePart(Record, frozen=True):
+    """A module of a Sequential."""
+
+    saved_bytes: int
+    writes_input: bool = False
 
 
 class ModuleUse(Record, frozen=True):
@@ -21,6 +28,8 @@ class ModuleUse(Record, frozen=True):
     saved_bytes: int  # of what its forward made and backward holds, submodules included
     has_parts: bool = False  # submodules
     keeps_statistics: bool = False  # batch norms inside it update running statistics
+    writes_input: bool = False  # so that it cannot be computed again from what it was given
+    parts: tuple[SequencePart, ...] = ()  # of a Sequential, in the order in which they run
 
 
 class OutermostModule(Record, frozen=True):
@@ -32,43 +41,103 @@ class OutermostModule(Record, frozen=True):
     indent: int = 0  # of what follows it
 
 
-class Checkpoint(Record, frozen=True, tag="checkpoint"):
-    """Some modules compute their forward again in backward, so that what they save need not be held."""
+class _Change(Record, frozen=True):
+    """One change of a program. What a kind of change does beside its code is declared with it."""
+
+    rounding: ClassVar[int] = 0  # of gradients: 0 as before, 1 otherwise, 2 in half precision
+
+    def describe(self, times: str) -> str:
+        """Say what it changes, with this sign before a number of modules."""
+        raise NotImplementedError
+
+    @property
+    def edit(self) -> str:
+        """Say which line to edit; "" if code is pasted instead."""
+        return ""
+
+
+class _OnBlock(_Change, frozen=True):
+    """A change to some modules of a repeated block."""
 
     root: int
     paths: tuple[str, ...]
     class_name: str
     num_alike: int  # modules of the repeated block
+
+    def modules(self, times: str) -> str:
+        """Name the modules that are changed, and say how many of the block they are: `h.0-2 Block x3 of 5`."""
+        number = len(self.paths)
+        of = f" of {self.num_alike}" if number != self.num_alike else ""
+        return f"{short_paths(self.paths)} {self.class_name}{f' {times}{number}{of}' if self.num_alike > 1 else ''}"
+
+
+class Checkpoint(_OnBlock, frozen=True, tag="checkpoint"):
+    """Some modules compute their forward again in backward, so that what they save need not be held."""
+
     kept: tuple[str, ...] = ()  # operators whose results are held all the same: "aten.mm.default"
     keeps_statistics: bool = False
 
+    def describe(self, times: str) -> str:
+        """Say what it changes."""
+        kept = ", keeping matrix products, convolutions and attention" if self.kept else ""
+        return f"checkpoint {self.modules(times)}{kept}"
 
-class Offload(Record, frozen=True, tag="offload"):
+
+class CheckpointSegments(_Change, frozen=True, tag="checkpoint segments"):
+    """All segments of a Sequential but the last one compute their forward again in backward."""
+
+    root: int
+    path: str  # of the Sequential; "": it is the outermost module
+    class_name: str
+    starts: tuple[int, ...]  # the first module of each segment
+    keeps_statistics: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The module that is changed."""
+        return (self.path,)
+
+    def describe(self, times: str) -> str:  # noqa: ARG002  # it is one module
+        """Say what it changes."""
+        what = f"{self.path} {self.class_name}".strip()
+        return f"checkpoint {what} in {len(self.starts)} segments, all but the last"
+
+
+class Offload(_OnBlock, frozen=True, tag="offload"):
     """What the forward of some modules saves is moved to the CPU, and back in backward."""
 
-    root: int
-    paths: tuple[str, ...]
-    class_name: str
-    num_alike: int  # modules of the repeated block
+    def describe(self, times: str) -> str:
+        """Say what it changes."""
+        return f"offload what {self.modules(times)} saves to the CPU"
 
 
-class HalfSaves(Record, frozen=True, tag="half saves"):
+class HalfSaves(_OnBlock, frozen=True, tag="half saves"):
     """What the forward of some modules saves in float32 is held as bfloat16."""
 
-    root: int
-    paths: tuple[str, ...]
-    class_name: str
-    num_alike: int  # modules of the repeated block
+    rounding: ClassVar[int] = 2
+
+    def describe(self, times: str) -> str:
+        """Say what it changes."""
+        return f"hold what {self.modules(times)} saves as bfloat16, which changes gradients"
 
 
-class ReleaseGradients(Record, frozen=True, tag="release gradients"):
+class ReleaseGradients(_Change, frozen=True, tag="release gradients"):
     """Gradients are freed as soon as the optimizer has used them."""
 
     line: str  # where the program clears them: "train.py:30"
     code: str
 
+    def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
+        """Say what it changes."""
+        return f"free the gradients right after the optimizer's step, instead of {self.line}"
 
-class DeleteVariable(Record, frozen=True, tag="delete variable"):
+    @property
+    def edit(self) -> str:
+        """Say which lines to edit."""
+        return f"at {self.line}: remove {self.code}, and write zero_grad() right after the optimizer's step()"
+
+
+class DeleteVariable(_Change, frozen=True, tag="delete variable"):
     """A variable that holds memory for nothing is deleted after its last use."""
 
     name: str
@@ -83,8 +152,17 @@ class DeleteVariable(Record, frozen=True, tag="delete variable"):
         """Where it is deleted."""
         return f"{self.file}:{self.line}"
 
+    def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
+        """Say what it changes."""
+        return f"del {self.name} after {self.place}"
 
-class ChunkLoss(Record, frozen=True, tag="chunk loss"):
+    @property
+    def edit(self) -> str:
+        """Say which line to edit."""
+        return f"after {self.place}, {self.code}: write del {self.name}"
+
+
+class ChunkLoss(_Change, frozen=True, tag="chunk loss"):
     """The loss is computed from the projection's input, in chunks, so that all logits are never there at once."""
 
     root: int
@@ -95,9 +173,24 @@ class ChunkLoss(Record, frozen=True, tag="chunk loss"):
     loss_code: str
     package_line: str = ""  # inside that line, where an installed package computes the loss
     is_converted: bool = False  # the program converts the logits to another dtype
+    rounding: ClassVar[int] = 1
+
+    def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
+        """Say what it changes."""
+        return f"compute the cross-entropy of {self.path} in {self.chunks} chunks"
+
+    @property
+    def edit(self) -> str:
+        """Say which line to edit."""
+        within = f" (there {self.package_line} computes it)" if self.package_line else ""
+        return (
+            f"at {self.loss}, {self.loss_code}{within}: give what {self.path} is given at "
+            f"{self.projection} to the function below, with chunks={self.chunks}; the logits are not made"
+            + (", so convert inside head, as the program does" if self.is_converted else "")
+        )
 
 
-class SplitBatch(Record, frozen=True, tag="split batch"):
+class SplitBatch(_Change, frozen=True, tag="split batch"):
     """Gradients of smaller batches are added up before the optimizer steps."""
 
     name: str  # of the size
@@ -106,11 +199,28 @@ class SplitBatch(Record, frozen=True, tag="split batch"):
     backward: str  # its line: "train.py:30"
     code: str
     keeps_statistics: bool = False  # batch norms see the small batches
+    rounding: ClassVar[int] = 1
 
     @property
     def part_size(self) -> int:
         """Of a small batch."""
         return self.size // self.parts
+
+    def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
+        """Say what it changes."""
+        norms = ", which changes the statistics of batch norms" if self.keeps_statistics else ""
+        return f"{self.parts} batches of {self.name} {self.part_size} for each step{norms}"
+
+    @property
+    def edit(self) -> str:
+        """Say which lines to edit."""
+        nth = f"{self.parts}{'nd' if self.parts == 2 else 'th'}"
+        return "; ".join((
+            f"set {self.name} to {self.part_size} instead of {self.size}",
+            f"at {self.backward}, {self.code}: divide by {self.parts} what backward starts from",
+            f"of each optimizer, and of a scheduler that steps with it, make only every {nth} call of step()",
+            "call zero_grad(), of optimizers and models, right after the last of these step() and nowhere else",
+        ))  # fmt: skip
 
 
 class HeldVariable(Record, frozen=True):
@@ -122,7 +232,7 @@ class HeldVariable(Record, frozen=True):
     num_storages: int
 
 
-ModuleChange: TypeAlias = Checkpoint | Offload | HalfSaves
+ModuleChange: TypeAlias = Checkpoint | CheckpointSegments | Offload | HalfSaves
 Change: TypeAlias = ModuleChange | ReleaseGradients | DeleteVariable | ChunkLoss | SplitBatch
 
 
@@ -157,13 +267,12 @@ def is_exact(plan: Plan) -> bool:
 
 def rounding_of(plan: Plan) -> int:
     """Return how gradients are rounded: 0 as before, 1 otherwise, 2 in half precision."""
-    ranks = {ChunkLoss: 1, SplitBatch: 1, HalfSaves: 2}
-    return max((ranks.get(type(change), 0) for change in plan.changes), default=0)
+    return max((change.rounding for change in plan.changes), default=0)
 
 
 def describe_plan(plan: Plan, times: str = "x") -> str:
     """Say what it changes, with this sign before a number of modules."""
-    return "; ".join(_describe(change, times) for change in _together(plan.changes)) or "no change"
+    return "; ".join(change.describe(times) for change in _together(plan.changes)) or "no change"
 
 
 def _together(changes: Iterable[Change]) -> Iterator[Change]:
@@ -171,73 +280,21 @@ def _together(changes: Iterable[Change]) -> Iterator[Change]:
     groups: dict[object, list[Change]] = {}
     for change in changes:
         key: object = change
-        if isinstance(change, ModuleChange):
+        if isinstance(change, _OnBlock):
             key = (frozenset(INDEX.sub("*", path) for path in change.paths), replace(change, paths=(), num_alike=0))
         groups.setdefault(key, []).append(change)
     for first, *others in groups.values():
-        if not isinstance(first, ModuleChange):
+        if not isinstance(first, _OnBlock):
             yield first
             continue
-        same = [first, *(other for other in others if isinstance(other, ModuleChange))]
+        same = [first, *(other for other in others if isinstance(other, _OnBlock))]
         paths = tuple(dict.fromkeys(path for change in same for path in change.paths))
         yield replace(first, paths=paths, num_alike=max(len(paths), *(change.num_alike for change in same), 0))
 
 
-def _describe(change: Change, times: str) -> str:
-    match change:
-        case ReleaseGradients():
-            return f"free the gradients right after the optimizer's step, instead of {change.line}"
-        case DeleteVariable():
-            return f"del {change.name} after {change.place}"
-        case SplitBatch():
-            norms = ", which changes the statistics of batch norms" if change.keeps_statistics else ""
-            return f"{change.parts} batches of {change.name} {change.part_size} for each step{norms}"
-        case ChunkLoss():
-            return f"compute the cross-entropy of {change.path} in {change.chunks} chunks"
-        case Checkpoint():
-            kept = ", keeping matrix products, convolutions and attention" if change.kept else ""
-            return f"checkpoint {_modules(change, times)}{kept}"
-        case Offload():
-            return f"offload what {_modules(change, times)} saves to the CPU"
-        case HalfSaves():
-            return f"hold what {_modules(change, times)} saves as bfloat16, which changes gradients"
-
-
-def _modules(change: ModuleChange, times: str) -> str:
-    """Name the modules that are changed, and say how many of the repeated block they are: `h.0-2 Block x3 of 5`."""
-    number = len(change.paths)
-    of = f" of {change.num_alike}" if number != change.num_alike else ""
-    return f"{short_paths(change.paths)} {change.class_name}{f' {times}{number}{of}' if change.num_alike > 1 else ''}"
-
-
 def edits_of(plan: Plan) -> list[str]:
     """Say which lines to edit."""
-    return [edit for change in plan.changes if (edit := _edit(change))]
-
-
-def _edit(change: Change) -> str:
-    match change:
-        case ReleaseGradients():
-            return f"at {change.line}: remove {change.code}, and write zero_grad() right after the optimizer's step()"
-        case DeleteVariable():
-            return f"after {change.place}, {change.code}: write del {change.name}"
-        case SplitBatch():
-            nth = f"{change.parts}{'nd' if change.parts == 2 else 'th'}"
-            return "; ".join((
-                f"set {change.name} to {change.part_size} instead of {change.size}",
-                f"at {change.backward}, {change.code}: divide by {change.parts} what backward starts from",
-                f"of each optimizer, and of a scheduler that steps with it, make only every {nth} call of step()",
-                "call zero_grad(), of optimizers and models, right after the last of these step() and nowhere else",
-            ))  # fmt: skip
-        case ChunkLoss():
-            within = f" (there {change.package_line} computes it)" if change.package_line else ""
-            return (
-                f"at {change.loss}, {change.loss_code}{within}: give what {change.path} is given at "
-                f"{change.projection} to the function below, with chunks={change.chunks}; the logits are not made"
-                + (", so convert inside head, as the program does" if change.is_converted else "")
-            )
-        case _:
-            return ""
+    return [edit for change in plan.changes if (edit := change.edit)]
 
 
 class Counted(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from gradinspect.analyses.planning.changes import (
     Checkpoint,
+    CheckpointSegments,
     ChunkLoss,
     HalfSaves,
     ModuleChange,
@@ -44,6 +45,22 @@ _LOOP = """\
     for path in paths:
         module = model.get_submodule(path)
         module.forward = partial(checkpoint, module.forward, use_reentrant=False{context})
+"""
+_SEGMENTS = """\
+
+    sequence = model.get_submodule(path)
+
+    def run(first, last, input):
+        for number in range(first, last):
+            input = sequence[number](input)
+        return input
+
+    def forward(input):
+        for first, last in zip(starts, starts[1:]):
+            input = checkpoint(run, first, last, input, use_reentrant=False{context})
+        return run(starts[-1], len(sequence), input)
+
+    sequence.forward = forward
 """
 _KEEPING = "create_selective_checkpoint_contexts([attrgetter(name)(torch.ops) for name in keep])"
 
@@ -118,7 +135,9 @@ def applied_code(changes: Sequence[ModuleChange], host: str) -> str:
 def _helpers(changes: Sequence[ModuleChange]) -> list[str]:
     """Write the functions that are called."""
     checkpoints = [change for change in changes if isinstance(change, Checkpoint)]
+    segments = [change for change in changes if isinstance(change, CheckpointSegments)]
     functions = [_helper(checkpoints)] if checkpoints else []
+    functions += [_segments_helper(segments)] if segments else []
     if any(isinstance(change, Offload) for change in changes):
         functions.append(offloading_code())
     if any(isinstance(change, HalfSaves) for change in changes):
@@ -146,6 +165,19 @@ def _helper(checkpoints: list[Checkpoint]) -> str:
     return "\n".join([*lines, *_LOOP.format(context=context).splitlines(), ""])
 
 
+def _segments_helper(changes: list[CheckpointSegments]) -> str:
+    """Write the function that runs a Sequential in segments."""
+    counts = any(change.keeps_statistics for change in changes)
+    lines = ["def checkpoint_segments(model, path, starts):"]
+    if counts:
+        lines += ["    from contextlib import contextmanager, nullcontext", "    from functools import partial", ""]
+    lines += ["    from torch.utils.checkpoint import checkpoint"]
+    if counts:
+        lines += [*_STATISTICS.splitlines(), *_contexts(keeps=False, counts=True)]
+    context = ", context_fn=partial(contexts, sequence)" if counts else ""
+    return "\n".join([*lines, *_SEGMENTS.format(context=context).splitlines(), ""])
+
+
 def _contexts(*, keeps: bool, counts: bool) -> list[str]:
     """Write the function that makes what is active in a module's forward, and when it is computed again."""
     if keeps and counts:
@@ -160,6 +192,8 @@ def _contexts(*, keeps: bool, counts: bool) -> list[str]:
 
 
 def _call(change: ModuleChange, root: str, host: str) -> str:
+    if isinstance(change, CheckpointSegments):
+        return f"checkpoint_segments({root}, {_quoted(change.path)}, {list(change.starts)})"
     paths = _paths(change.paths)
     if not isinstance(change, Checkpoint):
         return saves_call(change, root, paths, host)
@@ -179,4 +213,4 @@ def _paths(paths: tuple[str, ...]) -> str:
 
 def _quoted(path: str) -> str:
     """Write a path as a string of Python: a module may have any name without a dot."""
-    return f'"{path}"' if _PLAIN.fullmatch(path) else repr(path)
+    return f'"{path}"' if not path or _PLAIN.fullmatch(path) else repr(path)

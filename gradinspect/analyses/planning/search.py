@@ -20,14 +20,17 @@ from functools import partial
 from typing import TypeAlias
 
 from gradinspect.analyses.memory.step import Origin, StorageKind
-from gradinspect.analyses.planning.blocks import Block
+from gradinspect.analyses.planning.blocks import Block, blocks_of
 from gradinspect.analyses.planning.changes import (
     Change,
+    CheckpointSegments,
     ModuleChange,
+    ModuleUse,
     Plan,
     module_changes_of,
     rounding_of,
 )
+from gradinspect.analyses.planning.segments import FlatSequence, sequences_of
 from gradinspect.graph import Record
 
 
@@ -69,22 +72,23 @@ class PlanSearch:
     """Looks for plans, and measures each of them once."""
 
     def __init__(
-        self, limit: int, blocks: Sequence[Block], kept: tuple[str, ...], measure: Callable[[Plan], PlanOutcome],
+        self, limit: int, uses: Sequence[ModuleUse], kept: tuple[str, ...], measure: Callable[[Plan], PlanOutcome],
         *, rounds: bool = False, offloads: bool = False,
     ) -> None:  # fmt: skip
         """Set up.
 
         Args:
             limit: Bytes that the peak may have.
-            blocks: What may be checkpointed.
+            uses: The modules, of which some may be checkpointed.
             kept: Expensive operators, whose results can be held instead of being computed again.
             measure: Runs a plan, or raises `TimeIsOver`.
             rounds: Whether gradients may be rounded otherwise even if a plan fits without.
             offloads: Whether what is saved can be moved to the CPU: the program has a device of its own.
         """
         self._limit = limit
-        self._blocks = blocks
+        self._blocks = blocks_of(uses)
         self._kept = kept
+        self._sequences = sequences_of(uses)
         self._measure = measure
         self._outcomes: dict[Plan, PlanOutcome] = {}
         self._rounds = rounds
@@ -154,8 +158,9 @@ class PlanSearch:
         """Checkpoint modules, if the changes that every plan has are not enough."""
         if not self._fits(self._of()):
             self._try_blocks()
+            segments = [self._try_segments(sequence) for sequence in self._sequences]
             if not self._has_fitting():
-                self._combine(Block.checkpointed)
+                self._combine(Block.checkpointed, segments)
 
     def _try_way(self, way: _Way) -> None:
         """Change modules in one way: each block by itself, then blocks together; as little as fits."""
@@ -240,9 +245,34 @@ class PlanSearch:
             else:
                 too_few = number
 
-    def _combine(self, way: _Way) -> None:
-        """Change one block after the other, the most helpful first, until it fits."""
-        whole = [way(block, block.paths) for block in self._blocks]
+    def _try_segments(self, sequence: FlatSequence) -> CheckpointSegments:
+        """Return the fewest segments that fit, or those that need least."""
+        most, best = sequence.most_segments, 2
+        number = 4
+        while not self._fits(self._segments(sequence, best)) and number <= most:
+            if self._segments(sequence, number).peak_bytes >= self._segments(sequence, best).peak_bytes:
+                break
+            best, number = number, 2 * number
+        step = best // 4
+        while step:
+            best = min(
+                (near for near in (best - step, best, best + step) if 2 <= near <= most),
+                key=lambda near: self._order_of(self._segments(sequence, near)),
+            )
+            step //= 2
+        return sequence.in_segments(best)
+
+    def _segments(self, sequence: FlatSequence, number: int) -> PlanOutcome:
+        return self._of(sequence.in_segments(number))
+
+    def _order_of(self, outcome: PlanOutcome) -> tuple[bool, int, int]:
+        """Order outcomes: what fits by its work, then what does not by its peak."""
+        fits = self._fits(outcome)
+        return bool(outcome.failure), 0 if fits else outcome.peak_bytes, outcome.flops
+
+    def _combine(self, way: _Way, others: Sequence[ModuleChange] = ()) -> None:
+        """Change one block after the other, or something else, the most helpful first, until it fits."""
+        whole = [*(way(block, block.paths) for block in self._blocks), *others]
         inner = {number for number, change in enumerate(whole) if _is_inside_one(change, whole[:number])}
         outer = [number for number in range(len(whole)) if number not in inner]
         order = [*sorted(outer, key=lambda number: self._of(whole[number]).peak_bytes), *sorted(inner)]
@@ -255,7 +285,8 @@ class PlanSearch:
             if outcome.failure or outcome.peak_bytes >= best.peak_bytes:
                 continue
             if self._fits(outcome):
-                self._fewest(self._blocks[number], partial(way, self._blocks[number]), *taken)
+                if number < len(self._blocks):
+                    self._fewest(self._blocks[number], partial(way, self._blocks[number]), *taken)
                 return
             taken.append(whole[number])
             best = outcome
@@ -310,4 +341,4 @@ def _is_inside_one(change: ModuleChange, larger: Sequence[ModuleChange]) -> bool
 def _overlaps(one: ModuleChange, other: ModuleChange) -> bool:
     """Return whether a module of one is inside a module of the other, or is the same."""
     pairs = ((a, b) for a in one.paths for b in other.paths) if one.root == other.root else ()
-    return any(a == b or a.startswith(f"{b}.") or b.startswith(f"{a}.") for a, b in pairs)
+    return any(a == b or not a or not b or a.startswith(f"{b}.") or b.startswith(f"{a}.") for a, b in pairs)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from time import monotonic
 
-from gradinspect.analyses.planning.blocks import blocks_of
 from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, SplitBatch, split_of
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.report import PlanReport
@@ -42,7 +41,7 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
     with sign_of_life(f"plans of {escape_control(request.label)}"):
         search = PlanSearch(
             limit,
-            blocks_of(plain.uses),
+            plain.uses,
             plain.products,
             _telling(runs.measure, limit, budget),
             rounds=rounds,

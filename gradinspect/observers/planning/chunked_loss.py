@@ -60,7 +60,7 @@ class ChunkedLoss(TorchFunctionMode):
         self._head: nn.Module | None = None
         self._is_projecting = False
         namespace: dict[str, Any] = {}
-        exec(compile(chunked_loss_code(), "<plan>", "exec"), namespace)  # noqa: S102  # what is printed
+        exec(compile(chunked_loss_code(), "<__plan>", "exec"), namespace)  # noqa: S102  # what is printed
         self._chunked: Callable[..., Any] = namespace[CHUNKED_LOSS]
 
     def attach(self, head: nn.Module) -> None:

@@ -1,13 +1,15 @@
 """How much each module's forward has made that backward holds."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from torch import nn
 
-from gradinspect.analyses.planning.changes import ModuleUse, OutermostModule
+from gradinspect.analyses.planning.changes import ModuleUse, OutermostModule, SequencePart
 from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.planning.outermost_modules import OutermostModules
+from gradinspect.observers.planning.written_inputs import WrittenInputs
 from gradinspect.recording.names.names import module_paths
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.modules import own_buffers, own_children
@@ -21,6 +23,7 @@ class ModuleUses:
         self.uses: tuple[ModuleUse, ...] = ()
         self._run = run
         self._modules = modules
+        self.written = WrittenInputs()
 
     @property
     def roots(self) -> tuple[OutermostModule, ...]:
@@ -39,12 +42,14 @@ class ModuleUses:
         self.uses = tuple(
             use
             for number, root in self._modules.alive()
-            for use, module in _uses_in(number, root, by_module)
+            for use, module in _uses_in(number, root, by_module, self.written)
             if id(module) in called
         )
 
 
-def _uses_in(number: int, root: nn.Module, saved: dict[int, int]) -> list[tuple[ModuleUse, nn.Module]]:
+def _uses_in(
+    number: int, root: nn.Module, saved: dict[int, int], written: WrittenInputs
+) -> list[tuple[ModuleUse, nn.Module]]:
     paths = module_paths(root)
     totals: dict[str, int] = defaultdict(int)
     keeps: set[str] = set()
@@ -53,6 +58,7 @@ def _uses_in(number: int, root: nn.Module, saved: dict[int, int]) -> list[tuple[
             totals[outer] += saved.get(id(module), 0)
             if own_buffers(module).get("num_batches_tracked") is not None:
                 keeps.add(outer)
+    sizes = {id(module): totals[path] for path, module in paths}
     return [
         (
             ModuleUse(
@@ -62,8 +68,20 @@ def _uses_in(number: int, root: nn.Module, saved: dict[int, int]) -> list[tuple[
                 saved_bytes=totals[path],
                 has_parts=bool(own_children(module)),
                 keeps_statistics=path in keeps,
+                writes_input=module in written,
+                parts=tuple(
+                    SequencePart(saved_bytes=sizes[id(part)], writes_input=part in written) for part in _parts(module)
+                ),
             ),
             module,
         )
         for path, module in paths
     ]
+
+
+def _parts(module: nn.Module) -> Iterator[nn.Module]:
+    """Yield the modules of a Sequential that runs them as torch does."""
+    is_plain = type(module).forward is nn.Sequential.forward and "forward" not in vars(module)
+    for part in own_children(module).values() if is_plain else ():
+        if part is not None:
+            yield part

@@ -1,10 +1,14 @@
 """Change a running program as a plan says, from outside: by the code that the plan prints for its user.
 
 A module is changed when the outermost module around it is called for the first time, before anything in it has run.
+
+NOTE [A Sequential that has been called]
+torch looks up what a call runs before it calls hooks. So where the outermost module is a Sequential that is cut into
+segments, the call that has begun would run it whole. It is given its new forward as its only part, for this call.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +20,6 @@ from torch.optim import Optimizer
 from gradinspect.analyses.planning.changes import (
     ChunkLoss,
     DeleteVariable,
-    ModuleChange,
     Plan,
     ReleaseGradients,
     module_changes_of,
@@ -33,7 +36,7 @@ from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import optimizer_steps
 
-_FILE = "<plan>"
+_FILE = "<__plan>"
 
 
 class AppliedPlan:
@@ -57,6 +60,7 @@ class AppliedPlan:
         self._chunked = next((change for change in plan.changes if isinstance(change, ChunkLoss)), None)
         self._loss = None if self._chunked is None else ChunkedLoss(self._chunked.chunks, self._failed)
         self._handles = ExitStack()
+        self._called: nn.Module | None = None  # the outermost one whose hooks run
 
     def __enter__(self) -> Self:
         """Wait for the program's modules and optimizers."""
@@ -90,21 +94,32 @@ class AppliedPlan:
     def _module_called(self, module: nn.Module, _args: object) -> None:
         if torch.compiler.is_compiling():
             return
+        if not self.roots.is_entering:
+            return
+        self._called = module
         try:
-            if self.roots.is_entering:
-                self._before_call()
+            self._before_call()
             number = self.roots.entered(module)
             if number is not None:
-                _change(module, number, module_changes_of(self._plan), self._host)
+                self._change(module, number, self._plan)
                 self._attach_loss(module, number)
         except Exception as error:  # an error of ours must not reach the program
             self._failed(error)
+        self._called = None
 
     def add(self, plan: Plan) -> None:
         """Change modules of a program that has called them before, and those that are still to be called."""
         self._plan = Plan(changes=(*self._plan.changes, *plan.changes))
         for number, root in self.roots.alive():
-            _change(root, number, module_changes_of(plan), self._host)
+            self._change(root, number, plan)
+
+    def _change(self, root: nn.Module, number: int, plan: Plan) -> None:
+        """Change modules of an outermost one that is about to run."""
+        changes = [change for change in module_changes_of(plan) if change.root == number]
+        if changes:
+            exec(compile(applied_code(changes, self._host), _FILE, "exec"), {ROOT: root})  # noqa: S102  # what is printed
+            if root is self._called and any(not path for change in changes for path in change.paths):
+                _run_changed(root)
 
     def _attach_loss(self, root: nn.Module, number: int) -> None:
         if self._loss is not None and self._chunked is not None and self._chunked.root == number:
@@ -114,11 +129,16 @@ class AppliedPlan:
         self.problem = self.problem or error
 
 
-def _change(root: nn.Module, number: int, changes: Sequence[ModuleChange], host: str) -> None:
-    """Change modules of an outermost one that is about to run."""
-    changes = [change for change in changes if change.root == number]
-    if changes:
-        exec(compile(applied_code(changes, host), _FILE, "exec"), {ROOT: root})  # noqa: S102  # what is printed
+def _run_changed(sequence: nn.Module) -> None:
+    """Let a call that has begun run what it was changed to. NOTE [A Sequential that has been called]."""
+    members = vars(sequence)
+    parts = members["_modules"]
+
+    def run(given: Any) -> Any:
+        members["_modules"] = parts
+        return sequence.forward(given)
+
+    members["_modules"] = {"": run}
 
 
 @uncompiled

@@ -75,6 +75,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
                 if self._offloads:  # else it would look at every operator for nothing
                     stack.enter_context(self._moved)
                 self._run.recorder.listeners.append(self._loss)
+                self._uses.written.attach(self._run.recorder)
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)
             stack.enter_context(self._zeroed)

@@ -9,6 +9,7 @@ from inline_snapshot import snapshot
 
 from gradinspect.analyses.planning.changes import (
     Checkpoint,
+    CheckpointSegments,
     ChunkLoss,
     DeleteVariable,
     HalfSaves,
@@ -48,6 +49,41 @@ def checkpoint_modules(model, paths):
 checkpoint_modules(net, [f"h.{n}" for n in range(3)])
 """
     )
+
+
+def test_a_sequential_is_run_in_segments() -> None:
+    """The outermost module may be one; batch norms in it do not count what is computed again."""
+    plain = CheckpointSegments(root=0, path="", class_name="Sequential", starts=(0, 2, 5))
+    counting = CheckpointSegments(root=0, path="body", class_name="Stem", starts=(0, 3), keeps_statistics=True)
+    code = code_of(Plan(changes=(counting,)), ("net",))
+
+    assert code_of(Plan(changes=(plain,)), ("net",)) == snapshot("""\
+def checkpoint_segments(model, path, starts):
+    from torch.utils.checkpoint import checkpoint
+
+    sequence = model.get_submodule(path)
+
+    def run(first, last, input):
+        for number in range(first, last):
+            input = sequence[number](input)
+        return input
+
+    def forward(input):
+        for first, last in zip(starts, starts[1:]):
+            input = checkpoint(run, first, last, input, use_reentrant=False)
+        return run(starts[-1], len(sequence), input)
+
+    sequence.forward = forward
+
+
+checkpoint_segments(net, "", [0, 2, 5])
+""")
+    assert describe_plan(Plan(changes=(plain, counting))) == snapshot(
+        "checkpoint Sequential in 3 segments, all but the last; checkpoint body Stem in 2 segments, all but the last"
+    )
+    compile(code, "pasted", "exec")
+    assert "input = checkpoint(run, first, last, input, use_reentrant=False, context_fn=partial(" in code
+    assert code.endswith('checkpoint_segments(net, "body", [0, 3])\n')
 
 
 def test_what_is_kept_and_counted_is_in_the_code() -> None:

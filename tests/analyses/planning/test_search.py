@@ -4,6 +4,7 @@ from gradinspect.analyses.planning.blocks import blocks_of
 from gradinspect.analyses.planning.changes import (
     Change,
     Checkpoint,
+    CheckpointSegments,
     ChunkLoss,
     DeleteVariable,
     HalfSaves,
@@ -11,9 +12,11 @@ from gradinspect.analyses.planning.changes import (
     Offload,
     Plan,
     ReleaseGradients,
+    SequencePart,
     rounding_of,
 )
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome, PlanSearch, TimeIsOver
+from gradinspect.analyses.planning.segments import sequences_of
 
 KEPT = ("aten.mm.default",)
 RELEASE = ReleaseGradients(line="train.py:9", code="optimizer.zero_grad()")
@@ -49,7 +52,7 @@ def measured(plan: Plan) -> PlanOutcome:
 
 def found(limit: int, *offers: Change) -> FoundPlans:
     """Search among these modules."""
-    return PlanSearch(limit, blocks_of(USES), KEPT, measured).run(measured(Plan()), offers)
+    return PlanSearch(limit, USES, KEPT, measured).run(measured(Plan()), offers)
 
 
 def modules(outcome: PlanOutcome) -> list[tuple[str, int, bool]]:
@@ -86,7 +89,7 @@ def test_what_was_found_when_the_time_was_over_is_reported() -> None:
         tried.append(plan)
         return measured(plan)
 
-    cut = PlanSearch(900, blocks_of(USES), KEPT, in_time).run(measured(Plan()), ())
+    cut = PlanSearch(900, USES, KEPT, in_time).run(measured(Plan()), ())
     whole = found(900)
 
     assert (cut.is_cut, cut.num_runs, whole.is_cut) == (True, 4, False)
@@ -110,7 +113,7 @@ def test_what_costs_nothing_is_changed_together() -> None:
 
 def rounded(limit: int, *, rounds: bool = False) -> FoundPlans:
     """Search, where the loss can be computed in chunks."""
-    search = PlanSearch(limit, blocks_of(USES), KEPT, measured, rounds=rounds)
+    search = PlanSearch(limit, USES, KEPT, measured, rounds=rounds)
     return search.run(measured(Plan()), [], [[CHUNKED]])
 
 
@@ -127,7 +130,7 @@ def test_gradients_are_rounded_otherwise_only_if_nothing_else_fits() -> None:
 
 def test_saved_tensors_are_offloaded_where_there_is_a_device() -> None:
     """As few as fit; a plan that moves nothing comes first, as only a run shows what a move costs."""
-    search = PlanSearch(700, blocks_of(USES), KEPT, measured, offloads=True).run(measured(Plan()), [])
+    search = PlanSearch(700, USES, KEPT, measured, offloads=True).run(measured(Plan()), [])
     moving = [outcome for outcome in search.fitting if outcome.moved_bytes]
 
     assert search.fitting[-len(moving) :] == tuple(moving)
@@ -150,7 +153,7 @@ def test_a_loss_that_cannot_be_changed_is_not_tried_again() -> None:
     def refuses(plan: Plan) -> PlanOutcome:
         return PlanOutcome(plan=plan, failure="It reads the logits.") if CHUNKED in plan.changes else measured(plan)
 
-    search = PlanSearch(200, blocks_of(USES), KEPT, refuses).run(measured(Plan()), [], [[CHUNKED]])
+    search = PlanSearch(200, USES, KEPT, refuses).run(measured(Plan()), [], [[CHUNKED]])
 
     assert search.fitting == ()
     assert search.refused == ("It reads the logits.",)
@@ -181,7 +184,7 @@ def test_a_plan_that_breaks_the_program_is_not_proposed() -> None:
     def fails(plan: Plan) -> PlanOutcome:
         return PlanOutcome(plan=plan, failure="no") if plan.changes else measured(plan)
 
-    search = PlanSearch(500, blocks_of(USES), KEPT, fails).run(measured(Plan()), [RELEASE])
+    search = PlanSearch(500, USES, KEPT, fails).run(measured(Plan()), [RELEASE])
 
     assert search.fitting == ()
     assert search.lowest.plan == Plan()
@@ -194,6 +197,42 @@ def test_a_change_that_is_not_needed_is_not_part_of_the_best_plan() -> None:
         changes = tuple(change for change in plan.changes if isinstance(change, Checkpoint))
         return PlanOutcome(plan=plan, peak_bytes=measured(Plan(changes=changes)).peak_bytes, flops=measured(plan).flops)
 
-    search = PlanSearch(700, blocks_of(USES), KEPT, unmoved).run(measured(Plan()), [RELEASE])
+    search = PlanSearch(700, USES, KEPT, unmoved).run(measured(Plan()), [RELEASE])
 
     assert RELEASE not in search.fitting[0].plan.changes
+
+
+def in_segments(plan: Plan) -> PlanOutcome:
+    """Need 1,000 bytes; cut into segments, 25 for each and those that the longest of them computes again."""
+    for change in plan.changes:
+        if isinstance(change, CheckpointSegments):
+            ends = (*change.starts[1:], 48)
+            longest = max(end - start for start, end in zip(change.starts, ends, strict=True))
+            return PlanOutcome(plan=plan, peak_bytes=20 * longest + 25 * len(ends), flops=1000 + 10 * change.starts[-1])
+    return PlanOutcome(plan=plan, peak_bytes=1000, flops=1000)
+
+
+def segments_found(limit: int) -> FoundPlans:
+    """Search in a flat Sequential of 48 modules."""
+    parts = tuple(SequencePart(saved_bytes=20) for _ in range(48))
+    uses = (ModuleUse(root=0, path="", class_name="Sequential", saved_bytes=960, has_parts=True, parts=parts),)
+    search = PlanSearch(limit, uses, KEPT, in_segments)
+    return search.run(in_segments(Plan()), [])
+
+
+def test_the_fewest_segments_are_cut_that_fit() -> None:
+    """Fewer segments compute less again."""
+    fitting = segments_found(420).fitting
+
+    assert fitting[0].plan.changes[0] == sequences_of(
+        [ModuleUse(root=0, path="", class_name="Sequential", saved_bytes=960, has_parts=True,
+                   parts=tuple(SequencePart(saved_bytes=20) for _ in range(48)))]
+    )[0].in_segments(3)  # fmt: skip
+
+
+def test_the_number_of_segments_that_needs_least_is_found() -> None:
+    """Beyond it, what segments are given is more than they save."""
+    lowest = segments_found(1).lowest
+
+    assert lowest.peak_bytes == min(20 * -(-48 // number) + 25 * number for number in range(1, 49))
+    assert len(lowest.plan.changes[0].starts) == 6  # type: ignore[union-attr]  # they are segments

@@ -28,11 +28,12 @@ from gradinspect.units import format_bytes, format_count
 
 MAX_PLANS = 5
 _TRIED = (
-    "Tried: checkpoints of modules, whole and selective, freeing gradients earlier, deleting variables; if nothing "
-    "else fits, a cross-entropy in chunks, with --split smaller batches, and saved tensors in half precision."
+    "Tried: checkpoints of modules, whole, selective and in segments of a Sequential, freeing gradients earlier, "
+    "deleting variables; if nothing else fits, a cross-entropy in chunks, with --split smaller batches, and saved "
+    "tensors in half precision."
 )
 _OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
-_NOT_TRIED = "Not tried: ranges of a flat Sequential (checkpoint_sequential), optimizers that step inside backward"
+_NOT_TRIED = "Not tried: optimizers that step inside backward"
 _NOT_OFFLOADED = ", offloading to the CPU, where the program runs (--device cuda)"
 
 
