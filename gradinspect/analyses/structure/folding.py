@@ -90,17 +90,19 @@ def _module_chains(graph: Graph) -> dict[int | None, tuple[int, ...]]:
 
 
 class _OpenScope:
-    """A scope under construction: `structure` has a number for each item, `starts` says where each begins."""
+    """A scope under construction, with numbers for each item, and where it starts: see `repeats.find_repeats`."""
 
     def __init__(self, module: int | None) -> None:
         self.module = module
         self.items: list[Item] = []
         self.structure: list[int] = []
+        self.begins: list[int] = []
         self.starts: list[int] = []
 
-    def add(self, item: Item, structure: int, start: int) -> None:
+    def add(self, item: Item, structure: int, begins: int, start: int) -> None:
         self.items.append(item)
         self.structure.append(structure)
+        self.begins.append(begins)
         self.starts.append(start)
 
 
@@ -121,7 +123,8 @@ class _Folder:
     def add(self, node_id: int, chain: tuple[int, ...]) -> None:
         if self.open[-1].module != (chain[-1] if chain else None):
             self._enter(chain)
-        self.open[-1].add(node_id, self.wiring.structure[self.position], self.position)
+        place = self.position
+        self.open[-1].add(node_id, self.wiring.structure[place], self.wiring.begins[place], place)
         self.position += 1
 
     def finish(self) -> Scope:
@@ -145,7 +148,7 @@ class _Folder:
             return
         start = scope.starts[0]
         items = self._close_items(scope)
-        structure = (self.graph.modules[scope.module].class_name, *scope.structure)
+        numbers = self._numbers("module", scope, slice(None), self.graph.modules[scope.module].class_name)
         self.open[-1].add(
             Scope(
                 kind="module",
@@ -154,7 +157,7 @@ class _Folder:
                 num_nodes=self.position - start,
                 held_bytes=self.held_before[self.position] - self.held_before[start],
             ),
-            self.numbers.setdefault(("module", structure), len(self.numbers)),
+            *numbers,
             start,
         )
 
@@ -162,7 +165,7 @@ class _Folder:
         stop = self.position
         self._fold_chains(scope, stop)
         while self.repeats:
-            found = find_repeats(scope.structure, [*scope.starts, stop], self.wiring)
+            found = find_repeats(scope.structure, scope.begins, [*scope.starts, stop], self.wiring)
             if not found:
                 break
             for repeat in reversed(found):
@@ -184,22 +187,37 @@ class _Folder:
         return place > 0 and isinstance(item, int) and scope.items[place - 1] == item - 1
 
     def _fold_chain(self, scope: _OpenScope, first: int, last: int, stop: int) -> None:
-        structure = ("shapes", *scope.structure[first:last])
-        self._put(scope, range(first, last), stop, structure, kind="shapes", items=tuple(scope.items[first:last]))
+        numbers = self._numbers("shapes", scope, slice(first, last))
+        self._put(scope, range(first, last), stop, numbers, kind="shapes", items=tuple(scope.items[first:last]))
 
     def _fold(self, scope: _OpenScope, repeat: Repeat, stop: int) -> None:
         first, period, count = repeat
         last = first + period * count
         bodies = [tuple(scope.items[at : at + period]) for at in range(first, last, period)]
-        structure = ("repeat", count, *scope.structure[first : first + period])
-        self._put(scope, range(first, last), stop, structure, kind="repeat", items=bodies[0], copies=tuple(bodies[1:]))
+        numbers = self._numbers("repeat", scope, slice(first, first + period), count)
+        self._put(scope, range(first, last), stop, numbers, kind="repeat", items=bodies[0], copies=tuple(bodies[1:]))
 
-    def _put(self, scope: _OpenScope, places: range, stop: int, structure: Hashable, **fields: Any) -> None:  # noqa: ANN401
+    def _numbers(self, kind: ScopeKind, scope: _OpenScope, places: slice, *rest: Hashable) -> tuple[int, int]:
+        """Number what some items are together, strictly, and as NOTE [Where a chain begins] in `repeats` says."""
+        strict, loose = ((kind, *rest, *numbers[places]) for numbers in (scope.structure, scope.begins))
+        return self._number(strict), self._number(loose)
+
+    def _number(self, structure: Hashable) -> int:
+        return self.numbers.setdefault(structure, len(self.numbers))
+
+    def _put(
+        self,
+        scope: _OpenScope,
+        places: range,
+        stop: int,
+        numbers: tuple[int, int],
+        **fields: Any,  # noqa: ANN401
+    ) -> None:
         """Replace some items by one scope."""
         first, last = places.start, places.stop
         begin = scope.starts[first]
         end = scope.starts[last] if last < len(scope.starts) else stop
         held_bytes = self.held_before[end] - self.held_before[begin]
         scope.items[first:last] = [Scope(num_nodes=end - begin, held_bytes=held_bytes, **fields)]
-        scope.structure[first:last] = [self.numbers.setdefault(structure, len(self.numbers))]
+        scope.structure[first:last], scope.begins[first:last] = ([number] for number in numbers)
         scope.starts[first:last] = [begin]

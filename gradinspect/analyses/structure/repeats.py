@@ -1,8 +1,16 @@
 """Decide which stretches of a graph are copies of one block: equal layers, the steps of an RNN.
 
 What comes in: the items of one scope as structure numbers, and the wiring of the nodes. What goes out: repeats that do
-not overlap. Two copies have nodes of equal class, shapes and argument positions, and equal inner edges; an edge that
+not overlap. Two copies have nodes of equal class, leaves and argument positions, and equal inner edges; an edge that
 leaves the block must do so in both.
+
+NOTE [Sizes of copies]
+Sizes of results do not tell blocks apart: an expert gets as many rows as are routed to it, and each call of a decoder
+with a cache attends to one token more. Those of parameters do: a stage with twice the channels is another block.
+
+NOTE [Where a chain begins]
+The block that ran first gets what needs no gradient: its edges lead nowhere where those of the others lead into the
+next copy. It is a copy all the same. A sum that begins at 0 has its first term in the place of the sum so far.
 
 NOTE [Positions]
 A position is a node's rank among the nodes that are not AccumulateGrad. It equals the id, as AccumulateGrad nodes come
@@ -17,13 +25,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gradinspect.analyses.structure.repeated_runs import Stretch, repeated_stretches
-from gradinspect.graph import Graph, Node, TensorInfo
+from gradinspect.graph import Edge, Graph, Node, TensorInfo
 
 MIN_NODES_SPARED = 4
 MIN_NODES_OF_A_PAIR = 8
 MAX_PHASES_TRIED = 4
 NONE, LEAF = -1, -2  # steps to what is not a position
-ROWS = "rows"  # the first size of any tensor
+ADD = "AddBackward0"
 INNER = 0  # kind of an edge to a position
 
 
@@ -35,9 +43,7 @@ class Wiring(NamedTuple):
 
     positions: dict[int, int]  # node id -> position
     structure: list[int]
-    begins: list[
-        int
-    ]  # the same, but equal for nodes that differ in edges that lead nowhere: NOTE [Where a chain begins]
+    begins: list[int]  # equal also for those that differ in edges to nothing: NOTE [Where a chain begins]
     steps: list[tuple[int, ...]]  # for each edge how many positions further it leads, or NONE, or LEAF
     input_nrs: list[tuple[int, ...]]
 
@@ -51,7 +57,7 @@ class Repeat(NamedTuple):
 
 
 def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
-    """Number the nodes' structures: equal class, shapes but for NOTE [Number of rows], and kinds of edges."""
+    """Number the nodes' structures: equal class, dtypes, dimensions and kinds of edges."""
     nodes = graph.nodes
     node_ids = [index for index, node in enumerate(nodes) if node.kind != "accumulate_grad"]
     positions = {node_id: position for position, node_id in enumerate(node_ids)}
@@ -61,7 +67,7 @@ def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
     for position, node_id in enumerate(node_ids):
         node = nodes[node_id]
         steps, kinds, input_nrs = [], [], []
-        for edge in node.next_edges:
+        for edge in _edges(node):
             target = None if edge is None else positions.get(edge.next_node)
             if target is not None:
                 steps.append(target - position)
@@ -73,7 +79,7 @@ def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
         looks = (node.name, node.function, *map(id, node.forward_outputs), NONE, *kinds)
         found = known.get(looks)
         if found is None:
-            outputs = tuple(map(_without_rows, node.forward_outputs))
+            outputs = tuple(map(_without_sizes, node.forward_outputs))
             kinds_of_edges = _edge_kinds(graph, node, steps)
             both = ((node.name, node.function, outputs, told) for told in (kinds_of_edges, _led(kinds_of_edges)))
             strict, loose = (numbers.setdefault(structure, len(numbers)) for structure in both)
@@ -85,15 +91,21 @@ def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
     return wiring
 
 
-def _without_rows(info: TensorInfo | None) -> TensorInfo | None:
-    """Leave out how many rows a tensor has: NOTE [Number of rows]."""
-    return replace(info, shape=(ROWS, *info.shape[1:]), local_shape=None) if info and info.shape else info
+def _edges(node: Node) -> tuple[Edge | None, ...]:
+    """Return the edges, those of a sum that begins as those of one that goes on: NOTE [Where a chain begins]."""
+    is_first_term = node.name == ADD and len(node.next_edges) == 2 and node.next_edges[1] is None
+    return node.next_edges[::-1] if is_first_term else node.next_edges
+
+
+def _without_sizes(info: TensorInfo | None) -> TensorInfo | None:
+    """Leave out all sizes: NOTE [Sizes of copies]."""
+    return replace(info, shape=(0,) * len(info.shape), local_shape=None) if info and info.shape else info
 
 
 def _edge_kinds(graph: Graph, node: Node, steps: Sequence[int]) -> tuple[object, ...]:
     return tuple(
         graph.nodes[edge.next_node].forward_outputs if edge is not None and step == LEAF else step == NONE
-        for edge, step in zip(node.next_edges, steps, strict=True)
+        for edge, step in zip(_edges(node), steps, strict=True)
     )
 
 
@@ -102,11 +114,14 @@ def _led(kinds: Sequence[object]) -> tuple[object, ...]:
     return tuple(False if kind is True else kind for kind in kinds)
 
 
-def find_repeats(structure: Sequence[int], starts: Sequence[int], wiring: Wiring) -> list[Repeat]:
+def find_repeats(
+    structure: Sequence[int], begins: Sequence[int], starts: Sequence[int], wiring: Wiring
+) -> list[Repeat]:
     """Return the repeats that are worth folding, preferring short periods; none overlap.
 
     Args:
         structure: A number for each item; equal numbers mean equal contents.
+        begins: The same, equal also for NOTE [Where a chain begins].
         starts: The position where each item starts, and where the last one ends.
         wiring: Edges of the whole graph.
     """
@@ -117,7 +132,7 @@ def find_repeats(structure: Sequence[int], starts: Sequence[int], wiring: Wiring
             if stretch.start < free_from:
                 continue
             for copies in _copies_in(stretch, starts, wiring):
-                repeat = _with_first_of_chain(copies, structure, starts, wiring)
+                repeat = _with_first_of_chain(copies, begins, starts, wiring)
                 found.append(repeat)
                 free_from = repeat.start + repeat.period * repeat.times
         if found:
@@ -125,24 +140,15 @@ def find_repeats(structure: Sequence[int], starts: Sequence[int], wiring: Wiring
     return []
 
 
-def _with_first_of_chain(repeat: Repeat, structure: Sequence[int], starts: Sequence[int], wiring: Wiring) -> Repeat:
+def _with_first_of_chain(repeat: Repeat, begins: Sequence[int], starts: Sequence[int], wiring: Wiring) -> Repeat:
     """Add the copy of a block of modules that ran first, if it differs in that: NOTE [Where a chain begins]."""
     start, period, times = repeat
     stop = start + period * times
-    if stop + period >= len(starts):
+    length = starts[stop] - starts[stop - period]
+    if length == period or begins[stop : stop + period] != begins[stop - period : stop]:
         return repeat
-    last, first = ([at - starts[begin] for at in starts[begin : begin + period + 1]] for begin in (stop - period, stop))
-    if last != first or last[-1] == period:
-        return repeat
-    differ = [item for item in range(stop, stop + period) if structure[item] != structure[item - period]]
-    if not differ or not all(_begins_chain(starts[item], starts[item + 1], last[-1], wiring) for item in differ):
-        return repeat
-    is_equal, _ = _compare_copies(starts[stop - period], starts[stop], last[-1], wiring)
+    is_equal, _ = _compare_copies(starts[stop - period], starts[stop], length, wiring)
     return repeat._replace(times=times + 1) if is_equal else repeat
-
-
-def _begins_chain(begin: int, stop: int, length: int, wiring: Wiring) -> bool:
-    return stop - begin == 1 and wiring.begins[begin] == wiring.begins[begin - length]
 
 
 def _copies_in(stretch: Stretch, starts: Sequence[int], wiring: Wiring) -> list[Repeat]:

@@ -14,7 +14,7 @@ from gradinspect.graph import Graph, ModuleCall, Node, Storage
 
 
 def experts(rows: Sequence[int], widths: Sequence[int] = (8, 8, 8, 8, 8)) -> Graph:
-    """Make a sum of what experts return, each of four ops on some rows; the one that ran first begins the sum."""
+    """Make a sum of what experts return, each of four ops and a parameter; the one that ran first begins the sum."""
     nodes, storages = list[Node](), list[Storage]()
     for place, (count, width) in enumerate(zip(rows, widths, strict=False)):
         begin = 5 * place
@@ -23,10 +23,11 @@ def experts(rows: Sequence[int], widths: Sequence[int] = (8, 8, 8, 8, 8)) -> Gra
         for inner in range(begin + 1, begin + 5):
             value = saved("_saved_self", count, width, storage=len(storages))
             storages.append(Storage(num_bytes=4 * count * width))
-            after = inner + 1 if inner < begin + 4 else 5 * len(rows)
+            after = inner + 1 if inner < begin + 4 else 5 * len(rows) + place
             nodes.append(op("SinBackward0", after, shape=(count, width), module=place, saved=(value,)))
     modules = tuple(ModuleCall(path=f"experts.{place}", class_name="Expert") for place in range(len(rows)))
-    return graph(*nodes, leaf("p", 8), modules=modules, storages=tuple(storages))
+    leaves = [leaf(f"experts.{place}.weight", width) for place, width in enumerate(widths[: len(rows)])]
+    return graph(*nodes, *leaves, modules=modules, storages=tuple(storages))
 
 
 def test_blocks_that_got_different_numbers_of_rows_are_copies() -> None:
@@ -38,11 +39,57 @@ def test_blocks_that_got_different_numbers_of_rows_are_copies() -> None:
     assert place_of_call(repeat) == 1
 
 
-def test_blocks_of_other_features_are_not_copies() -> None:
+def test_blocks_with_larger_parameters_are_not_copies() -> None:
     """As in the levels of a U-Net; those alike beside them are."""
     items = fold_graph(experts([4] * 5, [8, 8, 8, 16, 16])).items
 
     assert [len(item.copies) for item in items if isinstance(item, Scope) and item.kind == "repeat"] == [2]
+
+
+@pytest.mark.parametrize("is_first_left", [True, False])
+def test_the_first_block_of_a_chain_is_a_copy_with_all_its_modules(*, is_first_left: bool) -> None:
+    """Where edges lead nowhere does not tell blocks apart, however deep; `0 + x` has its term on the other side."""
+    nodes = list[Node]()
+    for place in range(4):
+        begin, after = 4 * place, 4 * place + 4 if place < 3 else None
+        term = (begin + 1, None) if is_first_left and after is None else (after, begin + 1)
+        nodes += [
+            op("AddBackward0", *term, module=2 * place),
+            op("MulBackward0", begin + 2, after, module=2 * place),
+            op("MmBackward0", begin + 3, 16 + place, module=2 * place + 1),
+            op("SinBackward0", after, module=2 * place + 1),
+        ]
+    calls = [ModuleCall(path=str(place), class_name="Mixture") for place in range(4)]
+    inner = [ModuleCall(path=f"{place}.expert", class_name="Expert", parent=2 * place) for place in range(4)]
+    modules = tuple(call for pair in zip(calls, inner, strict=True) for call in pair)
+    leaves = [leaf(f"{place}.expert.weight", 3) for place in range(4)]
+    (repeat,) = fold_graph(graph(*nodes, *leaves, modules=modules)).items
+
+    assert isinstance(repeat, Scope)
+    assert len(repeat.copies) == 3
+
+
+def test_calls_that_see_more_each_time_are_copies() -> None:
+    """As those of a decoder that attends to what it has cached: its parameters are the same."""
+    nodes = [
+        op(
+            name,
+            place + 1 if place < 14 else None,
+            *([15] if name == "MmBackward0" else []),
+            shape=(2, place, 8),
+            module=place // 3,
+        )
+        for place, name in enumerate(("MmBackward0", "SoftmaxBackward0", "CatBackward0") * 5)
+    ]
+    modules = tuple(ModuleCall(path="decoder", class_name="Decoder", call=call) for call in range(5))
+    record = graph(*nodes, leaf("decoder.weight", 8), modules=modules)
+    (repeat,) = fold_graph(record).items
+    shown = with_ranges(record, (repeat,)).nodes[0].forward_outputs[0]
+
+    assert isinstance(repeat, Scope)
+    assert len(repeat.copies) == 4
+    assert shown is not None
+    assert shown.shape == (2, "0..12", 8)
 
 
 def test_the_first_copy_shows_the_least_and_the_greatest_shape() -> None:

@@ -23,7 +23,7 @@ from gradinspect.graph import Graph, Node
 def found_in(drawn: Graph) -> list[Repeat]:
     """Find the repeats among the nodes of a graph without modules."""
     wiring = read_wiring(drawn, {})
-    return find_repeats(wiring.structure, range(len(wiring.structure) + 1), wiring)
+    return find_repeats(wiring.structure, wiring.begins, range(len(wiring.structure) + 1), wiring)
 
 
 def chain(names: str, *last: Node) -> Graph:

@@ -18,7 +18,7 @@ KINDS = ("SinBackward0", "ExpBackward0", "MulBackward0", "TanhBackward0", "CosBa
 def fan(count: int) -> Graph:
     """Make a node with many inputs that are too different to fold."""
     names = [KINDS[(number * number + number // 7) % len(KINDS)] for number in range(count)]
-    inputs = (op(name, count + 1, shape=(2, 1 + number % 11)) for number, name in enumerate(names))
+    inputs = (op(name, count + 1, shape=(2,) * (1 + number % 11)) for number, name in enumerate(names))
     return graph(op("CatBackward0", *range(1, count + 1)), *inputs, leaf("w", 3))
 
 
