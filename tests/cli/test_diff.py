@@ -65,7 +65,7 @@ edges             78          82            +4
 leaves            30          30
 held         4.8 KiB     4.8 KiB
 
-h.*
+h.0-3
   + CloneBackward0 ×4  f32[5, 16]                         …hanged_programs.py:27
 
 4 nodes added.
@@ -114,9 +114,11 @@ def test_markdown_and_annotations(capsys: pytest.CaptureFixture[str]) -> None:
     main(["diff", *files, "--format", "github", "--fail-on", "operator"])
     annotations = capsys.readouterr().out.splitlines()
 
-    assert "| `h.*` | ~ | `ReluBackward0` ×4 `operator: ReluBackward0 → SigmoidBackward0` |" in comment
+    assert "| `h.0-3` | ~ | `ReluBackward0` ×4 `operator: ReluBackward0 → SigmoidBackward0` |" in comment
     assert annotations[0] == "::error title=gradinspect diff::operator: 4 nodes"
-    assert annotations[1].startswith("::notice file=tests/changed_programs.py,line=30,title=gradinspect diff::h.*: ~ ")
+    assert annotations[1].startswith(
+        "::notice file=tests/changed_programs.py,line=30,title=gradinspect diff::h.0-3: ~ "
+    )
 
 
 def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,19 +1,26 @@
 """Fold changes that are alike: the same operator, in modules that differ by their index only.
 
-What comes in: added, removed and changed nodes. What goes out: rows such as `h.*.attn: + CloneBackward0 x12`.
+What comes in: added, removed and changed nodes. What goes out: rows such as `h.0-11.attn: + CloneBackward0 x12`.
+
+NOTE [Numbers of a row]
+Where only numbers differ, as the rows that each expert got, three changes or more are one row: `[18..39, 32]`.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from gradinspect.analyses.diff.reading import Reading
 from gradinspect.analyses.diff.records import ChangedNode, ChangedRow, Detail, RowKind
 from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import fold_names, name_by_indices, name_together
+from gradinspect.analyses.structure.name_folding import MIN_ALIKE, fold_names, name_by_indices, name_of_all
 from gradinspect.graph import Node, TensorInfo, source_of
+
+_WITH_NUMBERS: Final = ("shape", "saved")  # those in a line of code, or in the name of a dtype, are no sizes
+_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 
 class _Change(NamedTuple):
@@ -54,7 +61,7 @@ def fold_missing(
     for call, nodes in whole.items():
         found = reading.calls[call]
         changes.append(_missing(reading, found.path, found.class_name, nodes, sign)._replace(is_module=True))
-    for path, same in _grouped(changes, _paths_of(reading)):
+    for path, same in _grouped(changes):
         ids = tuple(node_id for change in same for node_id in change.nodes)
         row = _row(kind, path, same)
         yield msgspec.structs.replace(
@@ -88,7 +95,7 @@ def fold_changed(before: Reading, after: Reading, changed: Iterable[ChangedNode]
         changes.append(
             _Change(path, old.name, False, change.details, change.held_bytes, ids, node, line, change.node_before)
         )
-    for path, same in _grouped(changes, _paths_of(after)):
+    for path, same in _grouped(changes):
         row = _row("changed", path, same)
         old_ids = tuple(change.other for change in same if change.other is not None)
         yield msgspec.structs.replace(row, nodes_before=old_ids, nodes_after=tuple(change.nodes[0] for change in same))
@@ -102,7 +109,7 @@ def _row(kind: RowKind, path: str | None, same: Sequence[_Change]) -> ChangedRow
         is_outside=path is None,
         what=first.what,
         is_module=first.is_module,
-        details=first.details,
+        details=tuple(map(_together, *(change.details for change in same))),
         count=len(same),
         num_nodes=sum(len(change.nodes) for change in same),
         held_bytes=sum(change.held_bytes for change in same),
@@ -116,15 +123,39 @@ def _common_output(same: Sequence[_Change]) -> TensorInfo | None:
     return next(iter(infos))[0] if len(infos) == 1 and () not in infos else None
 
 
-def _grouped(changes: Iterable[_Change], paths: set[str]) -> Iterator[tuple[str | None, list[_Change]]]:
-    """Group changes that are alike, and name the modules of each group."""
-    groups: dict[object, list[_Change]] = {}
+def _grouped(changes: Iterable[_Change]) -> Iterator[tuple[str | None, list[_Change]]]:
+    """Group changes that are alike, and name the modules of each group: NOTE [Numbers of a row]."""
+    for same in _by(changes, lambda change: tuple(map(_without_numbers, change.details))):
+        for group in [same] if len(same) >= MIN_ALIKE else _by(same, lambda change: change.details):
+            yield name_of_all(change.path for change in group), group
+
+
+def _by(changes: Iterable[_Change], look: Callable[[_Change], Hashable]) -> Iterable[list[_Change]]:
+    groups: dict[Hashable, list[_Change]] = {}
     for change in changes:
         pattern = None if change.path is None else INDEX.sub("*", change.path)
-        groups.setdefault((pattern, change.what, change.is_module, change.details), []).append(change)
-    for same in groups.values():
-        path = same[0].path
-        yield (None if path is None else name_together({str(change.path) for change in same}, paths)), same
+        groups.setdefault((pattern, change.what, change.is_module, look(change)), []).append(change)
+    return groups.values()
+
+
+def _without_numbers(detail: Detail) -> Detail:
+    if detail.field not in _WITH_NUMBERS:
+        return detail
+    return msgspec.structs.replace(detail, before=_NUMBER.sub("0", detail.before), after=_NUMBER.sub("0", detail.after))
+
+
+def _together(*details: Detail) -> Detail:
+    """Write details that differ in numbers as one, with the least and the greatest of each."""
+    if len(set(details)) == 1:
+        return details[0]
+    texts = ([getattr(detail, side) for detail in details] for side in ("before", "after"))
+    return Detail(details[0].field, details[0].name, *map(_numbers_between, texts))
+
+
+def _numbers_between(texts: Sequence[str]) -> str:
+    columns = zip(*(map(int, _NUMBER.findall(text)) for text in texts), strict=True)
+    ranges = (f"{min(column)}..{max(column)}" if len(set(column)) > 1 else str(column[0]) for column in columns)
+    return _NUMBER.sub(lambda _: next(ranges), texts[0])
 
 
 def _outermost_lost(reading: Reading, call: int | None, lost: set[int]) -> int | None:
@@ -137,10 +168,6 @@ def _outermost_lost(reading: Reading, call: int | None, lost: set[int]) -> int |
 
 def _path(reading: Reading, node: Node) -> str | None:
     return None if node.module is None else reading.calls[node.module].path
-
-
-def _paths_of(reading: Reading) -> set[str]:
-    return {call.path for call in reading.calls}
 
 
 def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[str, list[str]]]:

@@ -46,7 +46,7 @@ class ChangedRow(Record, frozen=True):
     """Nodes that changed alike, in modules that differ by their index only."""
 
     kind: RowKind
-    module: str  # "h.*.attn", "h.0-3.attn"; "" for the outermost module
+    module: str  # "h.0-3.attn"; "" for the outermost module
     what: str  # "CloneBackward0"; "Block" for a whole module
     is_outside: bool = False  # of all modules
     is_module: bool = False  # all nodes of a module that only one graph has

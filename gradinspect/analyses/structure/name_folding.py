@@ -13,7 +13,6 @@ from gradinspect.analyses.structure.call_names import INDEX
 MIN_ALIKE: Final = 3  # two can be read one by one
 ODD: Final = 3.0  # times the median of the others
 MAX_INDICES: Final = 4  # named one by one
-ANOTHER: Final = "1000000000000"  # an index that no module has
 T = TypeVar("T")
 
 
@@ -70,25 +69,6 @@ def _times(value: float, others: float) -> float:
     return value / others if others else 1.0 if not value else math.inf
 
 
-def name_together(names: set[str], among: set[str]) -> str:
-    """Name modules that differ in their indices: `h.*.attn` if they are all there are, else `h.0-3.attn`."""
-    first = next(iter(names))
-    indices = [INDEX.findall(name) for name in names]
-    columns = [sorted(set(column), key=int) for column in zip(*indices, strict=True)]
-    varying = {place for place, column in enumerate(columns) if len(column) > 1}
-    starred = _like(first, varying)
-    alike = [INDEX.findall(path) for path in among if _like(path, varying) == starred]
-    texts = [
-        column[0]
-        if len(column) == 1
-        else "*"
-        if alike and set(column) >= {found[place] for found in alike}
-        else _listed([int(index) for index in column])
-        for place, column in enumerate(columns)
-    ]
-    return _with_indices(first, texts)
-
-
 def name_of_all(names: Iterable[str | None]) -> str | None:
     """Name things that differ in their indices, or have no name: None then."""
     given = {name for name in names if name is not None}
@@ -98,13 +78,8 @@ def name_of_all(names: Iterable[str | None]) -> str | None:
 def name_by_indices(names: Iterable[str]) -> str:
     """Name things that differ in their indices by these, whatever others there are: `h.0-3.attn`."""
     given = set(names)
-    return name_together(given, {INDEX.sub(ANOTHER, name) for name in given})
-
-
-def _like(path: str, varying: set[int]) -> str:
-    """Write stars for some of the indices of a path."""
-    indices = INDEX.findall(path)
-    return _with_indices(path, ["*" if place in varying else index for place, index in enumerate(indices)])
+    columns = zip(*map(INDEX.findall, given), strict=True)
+    return _with_indices(next(iter(given)), (_listed(sorted(set(map(int, column)))) for column in columns))
 
 
 def _with_indices(path: str, texts: Iterable[str]) -> str:
@@ -113,6 +88,8 @@ def _with_indices(path: str, texts: Iterable[str]) -> str:
 
 
 def _listed(indices: Sequence[int]) -> str:
+    if len(indices) == 1:
+        return str(indices[0])
     if indices[-1] - indices[0] == len(indices) - 1:
         return f"{indices[0]}-{indices[-1]}"
     return ",".join(map(str, indices)) if len(indices) <= MAX_INDICES else f"{indices[0]},{indices[1]}..{indices[-1]}"

@@ -5,6 +5,7 @@ than asked for.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Final
 
 from rich.cells import cell_len
@@ -33,7 +34,7 @@ from gradinspect.renderers.diff_words import (
     value_summary,
 )
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.renderers.terminal.text import cut_start
+from gradinspect.renderers.terminal.text import cut_end, cut_start
 from gradinspect.units import format_bytes, format_change, format_count, format_tensor, parse_whole
 
 STYLES: Final = {"added": "green", "removed": "red", "changed": "cyan"}
@@ -43,6 +44,7 @@ MAX_ROWS = 40
 MAX_PARAMETERS = 5
 BYTES_CELLS = 10
 LINE_CELLS = 22
+ALIKE_BEFORE = 8  # characters of what is too long that are kept before the part that differs
 FIGURES = ("A", "B", "change")
 
 
@@ -200,8 +202,8 @@ class DiffPage(Page):
 
     def _details(self, details: Sequence[Detail]) -> Iterator[Text]:
         for detail in details[:MAX_DETAILS]:
-            value = self._arrow(detail.before, detail.after)
-            yield Text(self.fit(f"      {self.visible(field_of(detail))}: {value}", self.width))
+            head = self.fit(f"      {self.visible(field_of(detail))}: ", self.width // 2)
+            yield Text(head + self._arrow_within(detail.before, detail.after, self.width - cell_len(head)))
         if len(details) > MAX_DETAILS:
             yield Text(
                 f"      and {format_count(len(details) - MAX_DETAILS, 'more property', 'more properties')}", "dim"
@@ -213,6 +215,17 @@ class DiffPage(Page):
 
     def _arrow(self, before: str, after: str) -> str:
         return f"{self.visible(before) or '(none)'} {self._to} {self.visible(after) or '(none)'}"
+
+    def _arrow_within(self, before: str, after: str, room: int) -> str:
+        """Write what was and what is; of what is too long, the part that differs."""
+        text = self._arrow(before, after)
+        if cell_len(text) <= room:
+            return text
+        alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+        start = max(alike - ALIKE_BEFORE, 0)
+        half = (room - len(self._to) - 2) // 2
+        parts = (self.ellipsis * (start > 0) + self.visible(text[start:]) for text in (before, after))
+        return f" {self._to} ".join(cut_end(part, half, self.ellipsis) for part in parts)
 
     def _times(self, count: int) -> str:
         return f" {'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""

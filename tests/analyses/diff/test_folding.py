@@ -1,6 +1,49 @@
-"""The leaves of several modules, as one."""
+"""Changes that are alike, and the leaves of several modules, as one."""
 
+import pytest
+from factories import graph, leaf, op
+
+from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.folding import fold_leaves
+from gradinspect.analyses.diff.records import Detail
+from gradinspect.graph import Graph, ModuleCall, TensorInfo
+
+
+def experts(*rows: int, dtype: str = "float32") -> Graph:
+    """Make a chain of modules, each of which got some rows."""
+    nodes = [
+        op("ReluBackward0", place + 1, forward_outputs=(TensorInfo(shape=(count, 8), dtype=dtype),), module=place)
+        for place, count in enumerate(rows)
+    ]
+    modules = tuple(ModuleCall(path=f"experts.{place}", class_name="ReLU") for place in range(len(rows)))
+    return graph(*nodes, leaf("x", 8), modules=modules)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rows"),
+    [
+        ((18, 39, 20), (30, 33, 30), [("experts.0-2", 3, "[18..39, 8]", "[30..33, 8]")]),
+        ((18, 39, 20), (18, 39, 21), [("experts.2", 1, "[20, 8]", "[21, 8]")]),
+        ((18, 39), (30, 33), [("experts.1", 1, "[39, 8]", "[33, 8]"), ("experts.0", 1, "[18, 8]", "[30, 8]")]),
+        ((18, 18), (30, 30), [("experts.0-1", 2, "[18, 8]", "[30, 8]")]),
+    ],
+)
+def test_changes_that_differ_in_numbers_are_one(
+    before: tuple[int, ...], after: tuple[int, ...], rows: list[tuple[str, int, str, str]]
+) -> None:
+    """With the least and the greatest of each; two that differ are read one by one."""
+    diff = diff_graphs(experts(*before), experts(*after))
+
+    assert [
+        (row.module, row.count, detail.before, detail.after) for row in diff.rows for detail in row.details
+    ] == rows  # fmt: skip
+
+
+def test_the_name_of_a_dtype_is_no_number() -> None:
+    """Its digits are not of a range, and no change of it goes together with another."""
+    diff = diff_graphs(experts(1, 2, 3), experts(1, 2, 3, dtype="float16"))
+
+    assert [row.details for row in diff.rows] == [(Detail("dtype", "output", "f32", "f16"),)]
 
 
 def test_the_leaves_of_a_whole_module() -> None:
