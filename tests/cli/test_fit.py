@@ -70,6 +70,8 @@ def test_each_grouping_is_shown(by: str) -> None:
     figures = json.loads(gradinspect("fit", "fit.py", "--format", "json", "--by", by, cwd=SAMPLES).stdout)
 
     assert sum(group["num_bytes"] for group in figures["groups"]) == figures["peak_bytes"]
+    for group in figures["groups"]:
+        assert group["least_bytes"] * group["times"] <= group["num_bytes"] <= group["most_bytes"] * group["times"]
     assert gradinspect("fit", "fit.py", "--by", by, cwd=SAMPLES).returncode == 0
 
 

@@ -280,9 +280,13 @@ def groups_by(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> tuple
 def folded_groups(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> list[FoldedGroup]:
     """Group what is alive at the peak, and equal blocks as one; modules are told apart as deep as rows are few enough.
 
+    Nothing is folded where rows are sorted or counted.
+
     Returns:
         Groups, the largest first, each with those it stands for: `net.0-5` with six.
     """
+    if by not in {"module", "storage"} or choice.top is not None or choice.sort is not None:
+        return [(group, (group,)) for group in groups_by(memory, by, choice)]
     rows = chosen_alive(memory, choice)
     if by != "module":
         return _folded(_grouped(rows, _key(memory, by)), lambda group: (group.num_bytes, group.num_storages))

@@ -4,17 +4,18 @@ from typing import Final
 
 from gradinspect.analyses.memory.step import (
     By,
+    PeakGroup,
     StepMemory,
     by_device,
     bytes_by_kind,
     fits,
-    groups_by,
+    folded_groups,
     is_meant,
     to_make_room,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.renderers.data.json import render_json
-from gradinspect.renderers.data.table import Columns, fields, figures
+from gradinspect.renderers.data.table import Columns, all_fields, fields, figures
 
 _PEAK: Final[Columns[StepMemory]] = {**fields("peak_bytes", "at"), "by_kind": bytes_by_kind}
 _HEAD: Final[Columns[StepMemory]] = {
@@ -27,6 +28,7 @@ _REST: Final[Columns[StepMemory]] = {
     **fields("steps", "curve", "notes", "device"),
     "on": lambda memory: memory.on or None,
 }
+_GROUP: Final = all_fields(PeakGroup)
 _OF_A_DEVICE: Final[Columns[StepMemory]] = {**fields("on"), **_PEAK}
 
 
@@ -39,7 +41,7 @@ def render_step_memory_json(memory: StepMemory, limit: int | None, by: By, choic
         "fits": fits(memory, limit),
         "to_make_room": [] if limit is None else to_make_room(memory, limit),
         "by": by,
-        "groups": groups_by(memory, by, choice)[: choice.top],
+        "groups": _groups(memory, by, choice),
         **figures(memory, _REST),
         "devices": [
             _device(one, limit if is_meant(memory, one) else None, by, choice) for one in by_device(memory) if one.on
@@ -50,11 +52,20 @@ def render_step_memory_json(memory: StepMemory, limit: int | None, by: By, choic
     })  # fmt: skip
 
 
+def _groups(memory: StepMemory, by: By, choice: RowChoice) -> list[dict[str, object]]:
+    """Write the rows of the screen; of equal blocks, how many they are, and the least and the most that one has."""
+    return [
+        {**figures(together, _GROUP), "times": len(same), "least_bytes": min(sizes), "most_bytes": max(sizes)}
+        for together, same in folded_groups(memory, by, choice)[: choice.top]
+        if (sizes := [group.num_bytes for group in same])
+    ]
+
+
 def _device(memory: StepMemory, limit: int | None, by: By, choice: RowChoice) -> dict[str, object]:
     """Write the figures of one device."""
     return {
         **figures(memory, _OF_A_DEVICE),
         "fits": fits(memory, limit),
-        "groups": groups_by(memory, by, choice)[: choice.top],
+        "groups": _groups(memory, by, choice),
         **figures(memory, fields("steps", "curve", "device")),
     }

@@ -16,6 +16,43 @@ let { points, spans, peak } = devices[0];
 
 function share(bytes, all) { return all ? `${(100 * bytes / all).toFixed(1)}%` : ''; }
 
+const INDEX = /(?<![^.])[0-9]{1,18}(?![^.])/g;
+
+function listed(indices) {
+  const sorted = [...new Set(indices)].sort((one, other) => one - other);
+  const last = sorted[sorted.length - 1];
+  if (sorted.length === 1) return `${last}`;
+  if (last - sorted[0] === sorted.length - 1) return `${sorted[0]}-${last}`;
+  return sorted.length <= 4 ? sorted.join(',') : `${sorted[0]},${sorted[1]}..${last}`;
+}
+
+function nameTogether(names) {
+  const indices = names.map((name) => name.match(INDEX) || []);
+  let place = -1;
+  return names[0].replace(INDEX, () => { place += 1; return listed(indices.map((found) => Number(found[place]))); });
+}
+
+// Rows of equal blocks as one, as `fit` prints them: h.0-11.weight ×12, with the least and the most of each.
+function folded(alive) {
+  const groups = new Map();
+  for (const span of alive) {
+    const [, , , kind, what, module, line] = span;
+    const key = JSON.stringify([kind, what.replace(INDEX, '*'), module.replace(INDEX, '*'), line]);
+    groups.set(key, [...groups.get(key) || [], span]);
+  }
+  const rows = [...groups.values()].flatMap((same) => (same.length < 3 ? same : [together(same)]));
+  return rows.sort((one, other) => other[2] - one[2]);
+}
+
+function together(same) {
+  const [first, last, , kind, , , line, code] = same[0];
+  const sizes = same.map((span) => span[2]);
+  const [least, most] = [Math.min(...sizes), Math.max(...sizes)].map(formatBytes);
+  const each = `${least === most ? least : `${least} to ${most}`} each`;
+  const [what, module] = [4, 5].map((place) => nameTogether(same.map((span) => span[place])));
+  return [first, last, sizes.reduce((sum, size) => sum + size, 0), kind, `${what} ×${same.length}, ${each}`, module, line, code];
+}
+
 function show(place) {
   const [when, bytes, byKind] = points[place];
   slider.value = place;
@@ -26,7 +63,7 @@ function show(place) {
   const sums = kinds.map((kind, index) => [kind, byKind[index]]).filter(([, sum]) => sum);
   byId('kinds').replaceChildren(head('bytes', '%', 'kind'),
     ...sums.map(([kind, sum]) => html('tr', {}, number(formatBytes(sum)), number(share(sum, bytes)), html('td', { text: kind }))));
-  const alive = spans.filter(([first, last]) => first <= place && place <= last);
+  const alive = folded(spans.filter(([first, last]) => first <= place && place <= last));
   const shown = alive.slice(0, MAX_ROWS);
   const rest = bytes - shown.reduce((sum, span) => sum + span[2], 0);
   const rows = shown.map(([, , size, kind, what, module, line, code]) => html('tr', {}, number(formatBytes(size)), number(share(size, bytes)),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from browser_page import opened
+from msgspec.structs import replace
 from step_record import step_record, two_devices
 
 from gradinspect.renderers.html.step_page import render_step_page
@@ -27,6 +28,23 @@ def test_a_device_is_chosen(browser: Any, tmp_path: Path) -> None:
         seen.page.locator("#device").select_option(index=2)
 
         assert seen.page.locator("#moment").inner_text() == "forward, step 1: 3.5 KiB alive, the peak"
+
+
+def test_equal_blocks_are_one_row_and_a_phone_does_not_scroll_sideways(browser: Any, tmp_path: Path) -> None:
+    """With the least and the greatest of each; two are read one by one, and long names are wrapped."""
+    record = step_record()
+    long = "encoder_of_a_long_name." * 9
+    names = [*(f"{long}h.{block}.weight" for block in (0, 1, 2, 5)), "a.0.bias", "a.1.bias"]
+    spans = tuple(replace(record.spans[0], name=name, num_bytes=place * 512) for place, name in enumerate(names, 1))
+    file = tmp_path / "step.html"
+    file.write_text(render_step_page(replace(record, spans=spans)), encoding="utf-8")
+    with opened(browser, file, width=390, height=844) as seen:
+        text = seen.page.locator("#alive").inner_text()
+
+        assert f"{long}h.0,1,2,5.weight ×4, 512 B to 2.0 KiB each" in text
+        assert "a.0.bias" in text
+        assert "a.1.bias" in text
+        assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def look_at(page: Any) -> None:

@@ -3,7 +3,7 @@
 What comes in: a `StepMemory`. What goes out: lines that fit the terminal.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from rich.cells import cell_len
@@ -20,7 +20,6 @@ from gradinspect.analyses.memory.step import (
     by_device,
     device_name,
     folded_groups,
-    groups_by,
     is_accelerator,
     moment_name,
     needed_bytes,
@@ -81,11 +80,9 @@ class StepMemoryPage(Page):
     def _device(self, one: StepMemory, by: By, choice: RowChoice, where: str) -> Iterator[Text]:
         """Yield what was alive on one device."""
         peak = one.peak_bytes
-        yield from self._table(f"at the peak{where}, by kind", _alone(groups_by(one, "kind", choice)), peak, choice)
+        yield from self._table(f"at the peak{where}, by kind", folded_groups(one, "kind", choice), peak, choice)
         if by != "kind":
-            folds = by in {"module", "storage"} and choice.top is None and choice.sort is None
-            groups = folded_groups(one, by, choice) if folds else _alone(groups_by(one, by, choice))
-            yield from self._table(f"{_TITLES[by]}{where}", groups, peak, choice)
+            yield from self._table(f"{_TITLES[by]}{where}", folded_groups(one, by, choice), peak, choice)
         yield from self._steps(one, where)
 
     def _devices(self, memory: StepMemory) -> Iterator[Text]:
@@ -180,10 +177,6 @@ class StepMemoryPage(Page):
 
     def _line(self, text: str, style: str = "") -> Text:
         return Text(cut_end(self.visible(text), self.width, self.ellipsis), style)
-
-
-def _alone(groups: Iterable[PeakGroup]) -> list[FoldedGroup]:
-    return [(group, (group,)) for group in groups]
 
 
 def curve_lines(points: Sequence[CurvePoint], num_bars: int, *, unicode: bool) -> list[str]:
