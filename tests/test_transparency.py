@@ -26,6 +26,7 @@ VALUES = f"export --values --force -o {Path(tempfile.gettempdir()) / 'gradinspec
 VERBS = ("trace", "grads", "check", "check --steps 1", "memory --iterations 3", VALUES, "fit --real", "overview")
 NOTICED = {
     ("gc_users", "memory --iterations 3"): "garbage is collected before each count",
+    ("signals_and_hooks", "memory --iterations 3"): "gc.callbacks are told of these collections",
     ("profiler_counts", "grads"): "gradients are measured where the program's own profiler sees it",
     ("threads_parallel_apply", "fit --real"): "torch's profiler warns of memory that another thread frees",
 }
