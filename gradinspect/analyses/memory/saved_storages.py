@@ -6,7 +6,7 @@ each counted once, as a whole, for the first node that saves it. Parameters and 
 left out, and named beside the total.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradinspect.graph import Graph, Origin, SavedValue
 
@@ -35,6 +35,16 @@ def held_bytes_by_node(graph: Graph, order: Sequence[int] | None = None) -> list
         if origins[storage] not in IN_MEMORY_ANYWAY:
             num_bytes[node_id] += graph.storages[storage].num_bytes
     return num_bytes
+
+
+def savers_of_storages(graph: Graph) -> Iterator[tuple[int, int, int]]:
+    """Yield the first and the last node that saves each storage that is held, in order of the first; and its bytes."""
+    ids = range(len(graph.nodes))
+    first, last = _first_savers(graph, ids), _first_savers(graph, reversed(ids))
+    origins = origins_of(graph, first)
+    for storage, node_id in first.items():
+        if origins[storage] not in IN_MEMORY_ANYWAY:
+            yield node_id, last[storage], graph.storages[storage].num_bytes
 
 
 def origins_of_saved(graph: Graph) -> dict[int, Origin]:

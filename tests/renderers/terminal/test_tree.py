@@ -5,7 +5,7 @@ from itertools import islice
 
 import msgspec
 import pytest
-from factories import graph, leaf, op, product_plus_two, residual_blocks, two_layers
+from factories import graph, leaf, op, product_plus_two, residual_blocks, saved, two_layers
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -16,7 +16,7 @@ from gradinspect.analyses.structure.cut import cut_graph
 from gradinspect.analyses.structure.focus import Focus, focus_graph
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.analyses.structure.outline import outline
-from gradinspect.graph import Frame, Graph, Hook, Root, SavedStatus, SavedValue
+from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, SavedStatus, SavedValue, Storage
 from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
 
 
@@ -263,9 +263,9 @@ def test_only_the_guides_are_dim() -> None:
     assert (str(line.style), styles) == ("", ["bold"])
 
 
-@pytest.mark.parametrize(("width", "shown"), [(200, 24), (80, 16), (66, 14)])
+@pytest.mark.parametrize(("width", "shown"), [(200, 24), (80, 16)])
 def test_a_long_file_name_gives_way_and_the_line_number_stays(width: int, shown: int) -> None:
-    """Every row that has a source line shows it, with its whole number; a screen that is narrow shortens the name."""
+    """Every row that has a source line shows it, with its whole number."""
     file = "models/modeling_transformer_xl_utilities.py"
     made = [node for node in two_layers().nodes if node.leaf is None]
     drawn = msgspec.structs.replace(
@@ -280,6 +280,55 @@ def test_a_long_file_name_gives_way_and_the_line_number_stays(width: int, shown:
 
     assert [row[-5:] for row in rows] == [f":{1234 + number}" for number in range(len(made))]
     assert {cell_len(row.split()[-1]) for row in rows} == {shown}
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (100, "#1 NativeLayerNormBackward0 → ◆ x f32[8, 128, 128] norm_between 512.0 KiB 100% train.py:1234"),
+        (80, "#1 NativeLayerNormBackward0 f32[8, 128, 128] norm_between 512.0 KiB 100%"),
+        (66, "#1 NativeLayerNorm f32[8, 128, 128] norm_between 512.0 KiB"),
+    ],
+)
+def test_columns_are_dropped_before_names_are_cut(width: int, expected: str) -> None:
+    """First the location, then the share; the bytes stay."""
+    shape = (8, 128, 128)
+    drawn = graph(
+        op("AddBackward0", 1, shape=shape, frame=0),
+        op(
+            "NativeLayerNormBackward0", 2, shape=shape, module=0, frame=0, saved=(saved("_saved_x", *shape, storage=0),)
+        ),
+        leaf("x", *shape),
+        modules=(ModuleCall(path="norm_between", class_name="LayerNorm"),),
+        frames=(Frame(file="train.py", line=1234),),
+        storages=(Storage(num_bytes=4 * 8 * 128 * 128),),
+    )
+
+    rows = screen(drawn, width=width, full=True).splitlines()
+
+    assert expected in [" ".join(row.split()) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("is_shared", "words"),
+    [(True, "copy 1: counts 4.0 KiB that others save too"), (False, "copy 1: 5.0 times the others' bytes")],
+)
+def test_the_odd_one_out_among_copies(*, is_shared: bool, words: str) -> None:
+    """Its bytes, unless they are those of what all copies save, which count in the first."""
+    own = [
+        op(
+            "MulBackward0",
+            place + 1,
+            saved=(
+                saved("_saved_self", 256, storage=place),
+                saved("_saved_other", 1024, storage=6 if is_shared or not place else place),
+            ),
+        )
+        for place in range(6)
+    ]
+    storages = (*(Storage(num_bytes=1024) for _ in own), Storage(num_bytes=4096))
+
+    assert words in screen(graph(*own, leaf("x", 3), storages=storages), max_rows=9, depth=0)
 
 
 @pytest.mark.parametrize("width", [100, 200])

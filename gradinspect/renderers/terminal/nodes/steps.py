@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from gradinspect.analyses.explain.explanation import InputGradient
+from gradinspect.analyses.gradients.folded_path import fold_path
 from gradinspect.analyses.gradients.stepping import (
     Arrived,
     Passed,
@@ -187,13 +188,18 @@ class StepPage(Page):
             yield Text(_LABEL).append(line, style)
 
     def path(self, graph: Graph, path: Sequence[int], selected: int) -> Iterator[Text]:
-        """Yield the nodes from a root to one node, with the selected one marked."""
-        for number in reversed(path):
-            node = graph.nodes[number]
+        """Yield the nodes from a root to one node, with the selected one marked, and what repeats counted."""
+        for part in fold_path(graph, path[::-1], selected):
+            if not isinstance(part, int):
+                yield Text(
+                    self.fit(f"  {self.ellipsis} {len(part):,} more like these, to #{part[-1]}", self.width), "dim"
+                )
+                continue
+            node = graph.nodes[part]
             line = source_of(graph, node) or ""
-            name = f"#{number} {node.name}" + (f" {node.leaf.name}" if node.leaf and node.leaf.name else "")
-            mark = "> " if number == selected else "  "
-            yield Text(self.fit(f"{mark}{name}  {line}".rstrip(), self.width), "bold" if number == selected else "")
+            name = f"#{part} {node.name}" + (f" {node.leaf.name}" if node.leaf and node.leaf.name else "")
+            mark = "> " if part == selected else "  "
+            yield Text(self.fit(f"{mark}{name}  {line}".rstrip(), self.width), "bold" if part == selected else "")
 
     def outcome(self, outcome: SteppingOutcome) -> Iterator[Text]:
         """Yield how the steps compare with what the engine did."""

@@ -131,8 +131,9 @@ class TreePage:
     def _wrapped_lines(self, row: Row, following: Row | None, after: Iterable[Part]) -> Iterator[Text]:
         parts = [*self.writer.parts(row), *after, *self._own_line(row)]
         marks = [part for part in parts if part.can_wrap]
-        if marks and _needed(parts) > self._room(row, parts):
-            yield self._line(row, [part for part in parts if not part.can_wrap])
+        others = [part for part in parts if not part.can_wrap]
+        if marks and _needed(parts) > self._room(row, others):
+            yield self._line(row, others)
             yield self._wrapped(row, marks, following)
         else:
             yield self._line(row, parts)
@@ -155,25 +156,36 @@ class TreePage:
         return line
 
     def _room(self, row: Row, parts: list[Part]) -> int:
-        """Return how wide a row may be; the columns to its right count if they are filled.
+        return self._columns(row, parts)[0]
 
-        A source location that only repeats the one above is dropped in favor of a wide row.
+    def _columns(self, row: Row, parts: list[Part]) -> tuple[int, str, str]:
+        """Return how wide the text of a row may be, and the bytes and the source location to its right.
+
+        Columns are dropped before names are cut: the location, first of all one that only repeats the one above, then
+        the share of the bytes.
         """
-        guides = cell_len(self._guides(row.guides))
-        has_bytes = bool(self._bytes_text(row).strip())
-        source = self._source_text(row)
-        gives_way = source == self.last_source and _needed(parts) > self.text_cells - guides
-        is_free = not has_bytes and (not source or gives_way)
-        return max((self.options.width if is_free else self.text_cells) - guides, 0)
+        room = self.options.width - cell_len(self._guides(row.guides))
+        aligned = room - (self.options.width - self.text_cells)
+        num_bytes, source = self._bytes_text(row), self._source_text(row)
+        if not num_bytes.strip():
+            needed = _needed(parts) if source == self.last_source else _least(parts)
+            return (aligned, num_bytes, source) if source and needed <= aligned else (max(room, 0), "", "")
+        if _least(parts) <= aligned:
+            return aligned, num_bytes, source
+        shorter = num_bytes[: -self.share_cells] if num_bytes.endswith("%") else num_bytes
+        kept = [f"  {text.strip()}" for text in (num_bytes, shorter)]
+        shown = kept[0] if _least(parts) <= room - cell_len(kept[0]) else kept[1]
+        return max(room - cell_len(shown), 0), shown, ""
 
     def _line(self, row: Row, parts: list[Part]) -> Text:
         line = Text(no_wrap=True, end="").append(self._guides(row.guides), "dim")
-        line.append_text(fit(parts, self._room(row, parts), self.symbols.ellipsis))
-        if line.cell_len <= self.text_cells:
+        room, num_bytes, source = self._columns(row, parts)
+        line.append_text(fit(parts, room, self.symbols.ellipsis))
+        if num_bytes or source:
             line.append(" " * (self.text_cells - line.cell_len))
-            line.append(self._bytes_text(row), "dim" if row.is_open else "")
-            line.append(self._source_text(row), "dim")
-        self.last_source = self._source_text(row) or self.last_source
+        line.append(num_bytes, "dim" if row.is_open else "")
+        line.append(source, "dim")
+        self.last_source = source or self.last_source
         line.rstrip()
         return line
 
@@ -251,6 +263,11 @@ class TreePage:
             if is_used and cell_len(longer) <= self.options.width:
                 legend = longer
         return Text(legend, "dim", no_wrap=True, end="")
+
+
+def _least(parts: Iterable[Part]) -> int:
+    """Return how wide a row is before a name in it is cut."""
+    return sum(cell_len(part.brief or part.text) for part in parts if not part.is_optional)
 
 
 def _needed(parts: Iterable[Part]) -> int:

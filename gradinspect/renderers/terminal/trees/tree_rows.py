@@ -6,9 +6,11 @@ What comes in: rows of `analyses.structure.outline`. What goes out: parts of tex
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
 
+from gradinspect.analyses.memory.saved_storages import savers_of_storages
 from gradinspect.analyses.structure.copy_ranges import copy_ranges, format_bytes_between
 from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
@@ -21,7 +23,7 @@ from gradinspect.analyses.structure.skips import skip_edges
 from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal.text import Part, visible
 from gradinspect.renderers.terminal.trees.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
-from gradinspect.units import format_count, format_tensor
+from gradinspect.units import format_bytes, format_count, format_tensor
 
 MAX_REFERENCES = 3
 MAX_INPUTS = 4
@@ -223,8 +225,7 @@ class RowWriter:
             yield Part(f"{count}{held} each", "dim", is_optional=True, brief=f"{count} each")
             odd = odd_one(sizes)
             if odd is not None:
-                words = f"  {self._name_of_copy(scope, odd[0])}: {format_times(odd[1])} the others' bytes"
-                yield Part(words, "yellow", can_wrap=True)
+                yield Part(f"  {self._about_odd(scope, sizes, odd[0])}", "yellow", can_wrap=True)
             return
         if not is_open:
             shapes = self._shapes(self.graph.nodes[ids.start].forward_outputs)
@@ -235,6 +236,29 @@ class RowWriter:
         yield Part(count, "dim", is_optional=True, brief=count)
         if leaves and not is_open:
             yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
+
+    def _about_odd(self, scope: Scope, sizes: Sequence[int], copy: int) -> str:
+        """Say how far the odd one out is from the others, or what it counts for them as the first to save it."""
+        shared = self._shared_by_copies(scope)
+        odd = odd_one([size - counted for size, counted in zip(sizes, shared, strict=True)])
+        if odd is None:
+            return f"{self._name_of_copy(scope, copy)}: counts {format_bytes(shared[copy])} that others save too"
+        return f"{self._name_of_copy(scope, odd[0])}: {format_times(odd[1])} the others' bytes"
+
+    def _shared_by_copies(self, scope: Scope) -> list[int]:
+        """Return for each copy the bytes that it counts for later ones too, as it is the first to save them."""
+        copies = copy_ranges(scope)
+        shared = [0] * len(copies)
+        for first, last, num_bytes in self.savers:
+            place = (first - copies[0].start) // len(copies[0])
+            if 0 <= place < len(copies) and last >= copies[place].stop:
+                shared[place] += num_bytes
+        return shared
+
+    @cached_property
+    def savers(self) -> list[tuple[int, int, int]]:
+        """The storages that are held: who saves each first and last, and its bytes."""
+        return list(savers_of_storages(self.graph))
 
     def _name_of_copy(self, scope: Scope, copy: int) -> str:
         place = place_of_call(scope)
