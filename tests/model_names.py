@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-# transformers 4: GPT2LMHeadModel, LlamaForCausalLM, T5ForConditionalGeneration; torchvision 0.2x: resnet50
+# transformers 4: GPT2LMHeadModel, LlamaForCausalLM, T5ForConditionalGeneration, BertForMaskedLM,
+# MixtralForCausalLM; diffusers 0.3x: UNet2DConditionModel; torchvision 0.2x: resnet50
 _GPT2 = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
 _LLAMA = (
     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj",
@@ -50,7 +51,40 @@ def _t5() -> Iterator[str]:
         yield f"{stack}.final_layer_norm.weight"
 
 
+def _bert() -> Iterator[str]:
+    yield from (f"bert.embeddings.{part}_embeddings.weight" for part in ("word", "position", "token_type"))
+    parts = (
+        "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+        "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
+    )  # fmt: skip
+    for layer in range(12):
+        yield from (f"bert.encoder.layer.{layer}.{part}.{end}" for part in parts for end in ("weight", "bias"))
+    yield from (
+        "cls.predictions.bias",
+        "cls.predictions.transform.dense.weight",
+        "cls.predictions.transform.dense.bias",
+    )
+
+
+def _mixtral() -> Iterator[str]:
+    for layer in range(4):
+        inside = f"model.layers.{layer}.block_sparse_moe"
+        yield f"{inside}.gate.weight"
+        yield from (f"{inside}.experts.{expert}.w{number}.weight" for expert in range(8) for number in (1, 2, 3))
+
+
+def _unet() -> Iterator[str]:
+    for way in ("down", "up"):
+        for block in range(4):
+            for inside in (f"{way}_blocks.{block}.resnets.{number}" for number in range(2)):
+                parts = ("norm1", "conv1", "time_emb_proj", "norm2", "conv2", "conv_shortcut")
+                yield from (f"{inside}.{part}.{end}" for part in parts for end in ("weight", "bias"))
+
+
 PARAMETERS = {
+    "bert": tuple(_bert()),
+    "mixtral": tuple(_mixtral()),
+    "unet": tuple(_unet()),
     "gpt2": tuple(_gpt2()),
     "llama": tuple(_llama()),
     "resnet50": tuple(_resnet50()),

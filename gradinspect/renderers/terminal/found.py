@@ -93,11 +93,12 @@ class FoundPage(Page):
         return sum(widths.values()) + len(GAP) * (sum(map(bool, widths.values())) - 1) - self.width
 
     def _shorten(self, shown: Sequence[dict[str, str]], widths: dict[str, int]) -> None:
-        """Shorten the names of modules so that different ones stay different."""
-        if widths["module"]:
-            names = shorten_apart([cells["module"] for cells in shown], widths["module"], self.ellipsis)
-            for cells, name in zip(shown, names, strict=True):
-                cells["module"] = name
+        """Shorten classes, leaves, modules and lines so that different ones stay different."""
+        for column in ("class", "module", "line"):
+            if widths[column]:
+                names = shorten_apart([cells[column] for cells in shown], widths[column], self.ellipsis)
+                for cells, name in zip(shown, names, strict=True):
+                    cells[column] = name
 
     def _line(self, cells: dict[str, str], widths: dict[str, int], *, is_head: bool = False) -> Text:
         line = Text(no_wrap=True, end="")

@@ -16,7 +16,7 @@ from rich.text import Span, Text
 
 from gradinspect.analyses.memory.saved_rows import AlikeRows, SavedRow, folded_tensors
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.renderers.terminal.text import cut_end, cut_start
+from gradinspect.renderers.terminal.text import cut_end, cut_start, shorten_apart
 from gradinspect.units import format_bytes, format_count, format_held, format_share
 
 COLUMNS: Final = ("#", "node", "attribute", "value", "bytes", "share", "status", "origin", "module", "source")
@@ -58,10 +58,11 @@ STEPS: Final = (
 
 FOLDED_STEPS: Final = (  # `module` says which of the equal blocks a row is about
     _Step("node", "without Backward0"), _Step("origin", "only names"), _Step("attribute", "without _saved_"),
-    _Step("source", "without folders"), _Step("origin"), _Step("value", "dense", 40), _Step("module", "cut", 28),
-    _Step("status", "short"), _Step("attribute", "cut", 16), _Step("share"), _Step("source"),
+    _Step("source", "without folders"), _Step("origin"), _Step("value", "dense", 40), _Step("status", "short"),
+    _Step("share"), _Step("source"), _Step("module", "cut", 28), _Step("attribute", "cut", 16),
     _Step("module", "cut", 22), _Step("node", "cut", 16), _Step("attribute", "cut", 12), _Step("node", "cut", 12),
-    _Step("attribute", "cut", 9), _Step("module", "cut", 19), *STEPS,
+    _Step("attribute", "cut", 9), _Step("module", "cut", 19),
+    *(step for step in STEPS if step != _Step("module")), _Step("module"),
 )  # fmt: skip
 
 
@@ -155,6 +156,7 @@ class _Table:
         self._different = [first[number] for number in range(len(said))]
         self._last = [max(rows, key=lambda row: row.node)] if rows else []
         self._known: dict[_Step, int] = {}
+        self._cut: dict[_Step, Mapping[str, str]] = {}
         self._ways = steps
         self._always = always
         steps = self._steps_needed()
@@ -200,7 +202,7 @@ class _Table:
             if self._table_width(taken) <= self._page.width:
                 break
             taken.append(step)
-        for step in reversed(taken):
+        for step in sorted(reversed(taken), key=lambda step: step.how != "cut"):  # names before columns
             fewer = [other for other in taken if other is not step]
             if self._table_width(fewer) <= self._page.width:
                 taken = fewer
@@ -234,8 +236,18 @@ class _Table:
         cells = max(step.cells, MAX_SHAPE) if column == "value" and row.kind == "tensor" else step.cells
         if not step.cells or cell_len(text) <= cells:
             return text
-        cut = cut_start if column in ENDS_SAY_MORE else cut_end
-        return cut(text, cells, self._page.ellipsis)
+        return cut_end(text, cells, self._page.ellipsis) if column == "value" else self._names(column, step)[text]
+
+    def _names(self, column: str, step: _Step) -> Mapping[str, str]:
+        """Cut the names in a column, so that no two different ones become alike."""
+        key = step._replace(column=column)
+        if key not in self._cut:
+            words = {self._page.visible(_words(row, column, step.how, self._total)) for row in self._different}
+            names = sorted(words)
+            cut = cut_start if column in ENDS_SAY_MORE else cut_end
+            shown = shorten_apart(names, step.cells, self._page.ellipsis, cut)
+            self._cut[key] = dict(zip(names, shown, strict=True))
+        return self._cut[key]
 
 
 def _with_number(like: Text, number: str) -> Text:

@@ -89,17 +89,26 @@ def cut_start(text: str, num_cells: int, ellipsis: str) -> str:
     return ellipsis[: max(num_cells, 0)] + _start(text[::-1], max(num_cells - cell_len(ellipsis), 0))[::-1]
 
 
-def shorten_apart(names: Sequence[str], num_cells: int, ellipsis: str) -> list[str]:
+def shorten_apart(
+    names: Sequence[str], num_cells: int, ellipsis: str, cut: Callable[[str, int, str], str] | None = None
+) -> list[str]:
     """Shorten names that are too wide, so that no two different ones become alike.
 
     The end of a dotted name tells it from its neighbors, so parts are cut from its start: `…h.11.mlp.weight`. Where
     that makes two alike, it is cut in other places, and numbered if they differ nowhere that can be shown.
+
+    Args:
+        names: Those that stand below each other.
+        num_cells: The room.
+        ellipsis: For what is left out.
+        cut: How names that are not dotted are cut rather than in the middle.
     """
     taken = {name for name in names if cell_len(name) <= num_cells}
     shortened = {name: name for name in taken}
     for name in names:
         if name not in shortened:
-            cuts = chain(_cuts(name, num_cells, ellipsis), _numbered(name, num_cells, ellipsis))
+            first = () if cut is None or "." in name else (cut(name, num_cells, ellipsis),)
+            cuts = chain(first, _cuts(name, num_cells, ellipsis), _numbered(name, num_cells, ellipsis))
             shortened[name] = next(cut for cut in cuts if cut not in taken)
             taken.add(shortened[name])
     return [shortened[name] for name in names]

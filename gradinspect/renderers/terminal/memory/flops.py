@@ -29,7 +29,7 @@ class FlopsPage(Page):
         width = min(max([MIN_NAME, *map(cell_len, names)]), room)
         bar = min(max(room - width - len(GAP), 0), MAX_BAR_CELLS)
         yield self._bold(self._line("FLOPs", ("forward", "backward"), "%", width))
-        for name, row in zip(names, shown, strict=True):
+        for name, row in zip(self.apart(names, width), shown, strict=True):
             figures = (format_flops(row.forward), format_flops(row.backward))
             line = Text(self._line(name, figures, format_share(row.total, total), width)).append(GAP)
             line.append(self.bar(round(8 * bar * row.total / total) if total else 0), "cyan")
