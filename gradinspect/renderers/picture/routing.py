@@ -6,7 +6,7 @@ through the space between columns, and above the columns that they pass; Graphvi
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import combinations, permutations, product
 from typing import NamedTuple
 
 from gradinspect.renderers.picture.dot.text import attributes
@@ -18,6 +18,7 @@ LANE = 2.5  # points between two arrows side by side
 MAX_LANES = 3
 SPREAD = 10.0  # points between two arrows that leave or enter a box on the same side
 BESIDE = 6.0  # points between an arrow and the box above or below it
+MAX_LINES_TRIED = 6  # in all orders
 CORNER = 5.0  # radius
 TIP = 5.5  # length of an arrowhead
 
@@ -128,20 +129,32 @@ def _spaces(way: _Way) -> Iterator[tuple[str, str]]:
     return ((space, names[names.index(space) + 1]) for space in way.spaces)
 
 
-def _with_few_crossings(lines: list[list[int]], ways: Sequence[_Way], space: str) -> list[list[int]]:
-    """Swap neighbors as long as they cross less often then."""
+def _with_few_crossings(lines: list[list[int]], ways: Sequence[_Way], space: str) -> Sequence[list[int]]:
+    """Order lines so that they cross least; of many, swap neighbors as long as they cross less often then."""
+    ends = [[ways[number].ends_in(space) for number in line] for line in lines]
+    costs = [[_crossings(one, other) for other in ends] for one in ends]
+    order = list(range(len(lines)))
+    if len(lines) <= MAX_LINES_TRIED:
+        order = min(
+            map(list, permutations(order)),
+            key=lambda order: sum(costs[one][other] for one, other in combinations(order, 2)),
+        )
     for _ in lines:
         for place in range(len(lines) - 1):
-            one, other = ([ways[number].ends_in(space) for number in line] for line in lines[place : place + 2])
-            if _crossings(one, other) > _crossings(other, one):
-                lines[place : place + 2] = reversed(lines[place : place + 2])
-    return lines
+            one, other = order[place : place + 2]
+            if costs[one][other] > costs[other][one]:
+                order[place : place + 2] = other, one
+    return [lines[place] for place in order]
 
 
 def _crossings(left: Sequence[Point], right: Sequence[Point]) -> int:
-    """Count how often the arrows of two lines cross, of which the first is on the left."""
-    pairs = product(left, right)
-    return sum((min(one) < other[0] < max(one)) + (min(other) < one[1] < max(other)) for one, other in pairs)
+    """Count how often the arrows of two lines cross, of which the first is on the left.
+
+    Where one leaves at the height at which the other comes they seem to be one arrow, which is worse than crossing.
+    """
+    pairs = list(product(left, right))
+    crossed = sum((min(one) < other[0] < max(one)) + (min(other) < one[1] < max(other)) for one, other in pairs)
+    return crossed + 3 * sum(abs(one[1] - other[0]) < BESIDE for one, other in pairs)
 
 
 def _path(way: _Way, number: int, ways: Sequence[_Way], xs: Mapping[tuple[int, str], float]) -> list[Point]:

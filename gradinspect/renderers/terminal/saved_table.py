@@ -202,7 +202,9 @@ class _Table:
             if self._table_width(taken) <= self._page.width:
                 break
             taken.append(step)
-        for step in sorted(reversed(taken), key=lambda step: step.how != "cut"):  # names before columns
+        for step in sorted(
+            taken, key=lambda step: (step.how == "cut", taken.index(step)), reverse=True
+        ):  # names before columns
             fewer = [other for other in taken if other is not step]
             if self._table_width(fewer) <= self._page.width:
                 taken = fewer

@@ -84,3 +84,12 @@ def test_arrows_to_one_box_share_a_line() -> None:
 
     assert one[-1] == other[-1]
     assert one[-6:] == other[-6:]
+
+
+def test_no_arrow_runs_on_another() -> None:
+    """Where one would leave at the height at which the other comes, they cross instead."""
+    counts = (5, 5)
+    added = with_crossings(layout(*counts), [arrow("n01", "n13", counts), arrow("n03", "n12", counts)])
+    first, second = (path(line) for line in added.splitlines() if "->" in line)
+
+    assert max(x for x, y in second if 105 < y < 150) < min(x for x, y in first if 105 < y < 150)

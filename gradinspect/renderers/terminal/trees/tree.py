@@ -131,9 +131,8 @@ class TreePage:
     def _wrapped_lines(self, row: Row, following: Row | None, after: Iterable[Part]) -> Iterator[Text]:
         parts = [*self.writer.parts(row), *after, *self._own_line(row)]
         marks = [part for part in parts if part.can_wrap]
-        others = [part for part in parts if not part.can_wrap]
-        if marks and _needed(parts) > self._room(row, others):
-            yield self._line(row, others)
+        if marks and _needed(parts) > self._room(row, parts):
+            yield self._line(row, [part for part in parts if not part.can_wrap])
             yield self._wrapped(row, marks, following)
         else:
             yield self._line(row, parts)
@@ -156,7 +155,13 @@ class TreePage:
         return line
 
     def _room(self, row: Row, parts: list[Part]) -> int:
-        return self._columns(row, parts)[0]
+        """Return how wide a row may be before it is split: a location gives way only if it repeats the one above."""
+        room = self.options.width - cell_len(self._guides(row.guides))
+        aligned = room - (self.options.width - self.text_cells)
+        source = self._source_text(row)
+        gives_way = source == self.last_source and _needed(parts) > aligned
+        is_free = not self._bytes_text(row).strip() and (not source or gives_way)
+        return max(room if is_free else aligned, 0)
 
     def _columns(self, row: Row, parts: list[Part]) -> tuple[int, str, str]:
         """Return how wide the text of a row may be, and the bytes and the source location to its right.
