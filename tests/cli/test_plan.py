@@ -88,6 +88,19 @@ for _ in range(2):
     net(torch.randn(256, 16)).square().mean().backward()
     net.zero_grad()
 """
+STEPPING = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 32))
+optimizer = torch.optim.AdamW(model.parameters())
+for number in range(3):
+    loss = model(torch.randn(8, 32)).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 HOLDING = (
     """
 import torch
@@ -227,6 +240,44 @@ def test_what_writes_to_its_input_is_not_computed_again(tmp_path: Path) -> None:
     assert "Sequential" not in json.dumps(figures["lowest"]["changes"])
 
 
+@pytest.mark.slow
+def test_optimizers_step_inside_backward(tmp_path: Path) -> None:
+    """Gradients are never there together; parameters are compared, as there is no gradient after backward."""
+    peak = planned(STEPPING, tmp_path, "--fit", "1GiB")[1]["peak_bytes"]
+    _, figures = planned(STEPPING, tmp_path, "--fit", str(peak - 10_000), "--try")
+    best = figures["plans"][0]
+
+    assert best["change"] == "step optimizer inside backward, parameter by parameter"
+    assert best["peak_bytes"] == best["measured_peak_bytes"] <= peak - 10_000
+    assert (best["flops_ratio"], best["compared"], best["num_gradients"], best["bit_equal"]) == (
+        1, "parameters", 6, True)  # fmt: skip
+    assert best["optimizer_code"].endswith("\n\nstep_in_backward(optimizer)\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("    optimizer.step()\n", "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()\n",
+         "the program takes gradients between backward and zero_grad() (train.py:11)"),
+        ("    optimizer.step()\n", "    optimizer.step()\n    print(model[0].bias.grad is None)\n",
+         "the program takes gradients between backward and zero_grad() (train.py:12)"),
+        ("    optimizer.step()\n", "    norm = model[0].weight.norm()\n    optimizer.step()\n",
+         "the program takes parameters between backward and zero_grad() (train.py:11)"),
+        ("    optimizer.step()\n", "    optimizer.param_groups[0]['lr'] = 0.1 / (number + 1)\n    optimizer.step()\n",
+         "the optimizer's options change between backward and step() (train.py:12)"),
+        ("optimizer = torch.optim.AdamW(", "class Own(torch.optim.SGD): pass\noptimizer = Own(",
+         "Own may look at all parameters together"),
+    ],
+    ids=["clipped", "logged", "a parameter", "a rate", "not torch's"],
+)  # fmt: skip
+def test_what_looks_at_gradients_steps_after_backward(before: str, after: str, why: str, tmp_path: Path) -> None:
+    """It would see none, or those of other parameters; the line is named."""
+    _, figures = planned(STEPPING.replace(before, after), tmp_path, "--fit", "1KiB", "--budget", "0s")
+
+    assert figures["stepping_refused"] == why
+
+
 def test_counting_work_does_not_change_the_peak(tmp_path: Path) -> None:
     """Gradients that meet are added in place under `plan` as under `fit`."""
     program = PROGRAMS["gradients that meet"]
@@ -282,8 +333,9 @@ def test_saved_tensors_are_held_in_half_precision(tmp_path: Path) -> None:
     assert not any("offload" in plan["change"] for plan in figures["plans"])  # on the CPU nothing is gained by it
 
     lines = program.splitlines(keepends=True)
-    after = next(number for number, line in enumerate(lines, 1) if line.startswith("model = GPT("))
-    (tmp_path / "pasted.py").write_text("".join([*lines[:after], best["code"], *lines[after:]]))
+    after = next(number for number, line in enumerate(lines, 1) if line.startswith("optimizer = "))
+    pasted = [*lines[:after], best["code"], best["optimizer_code"], *lines[after:]]
+    (tmp_path / "pasted.py").write_text("".join(pasted))
     measured = gradinspect("fit", "pasted.py", "--real", "--format", "json", cwd=tmp_path)
 
     assert json.loads(measured.stdout)["peak_bytes"] == best["peak_bytes"]

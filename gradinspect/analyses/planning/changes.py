@@ -32,10 +32,10 @@ class ModuleUse(Record, frozen=True):
     parts: tuple[SequencePart, ...] = ()  # of a Sequential, in the order in which they run
 
 
-class OutermostModule(Record, frozen=True):
-    """An outermost module that was called."""
+class Place(Record, frozen=True):
+    """An outermost module that was called, or an optimizer: what the program calls it, and where code can change it."""
 
-    name: str  # in the program: "model", "self.net"
+    name: str  # "model", "self.net"
     after: str = ""  # the line after which it is there, and unchanged until it is called: "train.py:12"
     code: str = ""
     indent: int = 0  # of what follows it
@@ -137,6 +137,17 @@ class ReleaseGradients(_Change, frozen=True, tag="release gradients"):
         return f"at {self.line}: remove {self.code}, and write zero_grad() right after the optimizer's step()"
 
 
+class StepInBackward(_Change, frozen=True, tag="step in backward"):
+    """Optimizers use each gradient as soon as it is there, and free it: gradients are never there together."""
+
+    optimizers: tuple[Place, ...]
+
+    def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
+        """Say what it changes."""
+        names = " and ".join(optimizer.name for optimizer in self.optimizers)
+        return f"step {names} inside backward, parameter by parameter"
+
+
 class DeleteVariable(_Change, frozen=True, tag="delete variable"):
     """A variable that holds memory for nothing is deleted after its last use."""
 
@@ -233,7 +244,7 @@ class HeldVariable(Record, frozen=True):
 
 
 ModuleChange: TypeAlias = Checkpoint | CheckpointSegments | Offload | HalfSaves
-Change: TypeAlias = ModuleChange | ReleaseGradients | DeleteVariable | ChunkLoss | SplitBatch
+Change: TypeAlias = ModuleChange | ReleaseGradients | StepInBackward | DeleteVariable | ChunkLoss | SplitBatch
 
 
 class Plan(Record, frozen=True):
@@ -253,6 +264,11 @@ NO_CHANGE = Plan()
 def module_changes_of(plan: Plan) -> list[ModuleChange]:
     """List the changes to modules."""
     return [change for change in plan.changes if isinstance(change, ModuleChange)]
+
+
+def stepping_of(plan: Plan) -> StepInBackward | None:
+    """Return how optimizers step inside backward."""
+    return next((change for change in plan.changes if isinstance(change, StepInBackward)), None)
 
 
 def split_of(plan: Plan) -> SplitBatch | None:

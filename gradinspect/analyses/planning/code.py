@@ -79,6 +79,24 @@ def chunked_cross_entropy(head, hidden, target, chunks=8, ignore_index=-100, red
     return total / (target != ignore_index).sum() if reduction == "mean" else total
 """
 CHUNKED_LOSS = "chunked_cross_entropy"
+_STEP_IN_BACKWARD = """\
+def step_in_backward(optimizer):
+    group_of = {parameter: group for group in optimizer.param_groups for parameter in group["params"]}
+
+    def step(parameter):  # the optimizer's own step(), later, finds no gradients
+        groups = optimizer.param_groups
+        optimizer.param_groups = [{**group_of[parameter], "params": [parameter]}]
+        try:
+            optimizer.step()
+        finally:
+            optimizer.param_groups = groups
+        parameter.grad = None
+
+    for parameter in group_of:
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(step)
+"""
+STEP_IN_BACKWARD = "step_in_backward"
 
 
 def can_be_written(name: str) -> bool:
@@ -101,6 +119,11 @@ def part_of(name: str, path: str) -> str:
 def chunked_loss_code() -> str:
     """Write the function that computes a loss in chunks."""
     return _CHUNKED_LOSS
+
+
+def stepping_code() -> str:
+    """Write the function that has an optimizer step inside backward."""
+    return _STEP_IN_BACKWARD
 
 
 def functions_of(plan: Plan) -> str:

@@ -7,9 +7,10 @@ from gradinspect.analyses.planning.changes import (
     DeleteVariable,
     HeldVariable,
     ModuleUse,
-    OutermostModule,
+    Place,
     Plan,
     ReleaseGradients,
+    StepInBackward,
 )
 from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.graph import Record
@@ -21,9 +22,11 @@ class PlannedSteps(Record, frozen=True):
     memory: StepMemory
     flops: int  # of matrix products, convolutions and attention, in all steps
     products: tuple[str, ...]  # the operators that took them
-    roots: tuple[OutermostModule, ...]
+    roots: tuple[Place, ...]
     uses: tuple[ModuleUse, ...]
     release: ReleaseGradients | None = None
+    stepping: StepInBackward | None = None
+    stepping_refused: str = ""  # why optimizers cannot step inside backward
     deletions: tuple[DeleteVariable, ...] = ()
     chunked: tuple[ChunkLoss, ...] = ()
     backward: tuple[str, str] = ("", "")  # line and code of a backward call
@@ -35,7 +38,8 @@ class PlannedSteps(Record, frozen=True):
     @property
     def offers(self) -> tuple[Change, ...]:
         """What can be changed without computing anything again."""
-        return (*(() if self.release is None else (self.release,)), *self.deletions)
+        offers = self.release, *self.deletions, self.stepping
+        return tuple(offer for offer in offers if offer is not None)
 
 
 def outcome_of(plan: Plan, steps: PlannedSteps) -> PlanOutcome:

@@ -1,10 +1,12 @@
 """Everything that was found out about the plans for one program."""
 
+from collections.abc import Iterable
 from textwrap import indent
+from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import KIND_NAMES, Origin, is_accelerator, moment_name
-from gradinspect.analyses.planning.changes import HeldVariable, OutermostModule
-from gradinspect.analyses.planning.code import code_of
+from gradinspect.analyses.planning.changes import HeldVariable, Place, stepping_of
+from gradinspect.analyses.planning.code import STEP_IN_BACKWARD, code_of, stepping_code
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.graph import Record
@@ -17,13 +19,14 @@ class PlanReport(Record, frozen=True):
     source: str
     torch_version: str
     search: FoundPlans
-    roots: tuple[OutermostModule, ...]
+    roots: tuple[Place, ...]
     notes: tuple[str, ...]
     not_counted: tuple[str, ...]
     trial: Trial | None = None  # of the cheapest plan that fits
     held: tuple[HeldVariable, ...] = ()
     failures: tuple[str, ...] = ()
     offloads: bool = False  # the program has a device of its own
+    stepping_refused: str = ""  # why optimizers cannot step inside backward
 
     @property
     def fits(self) -> bool:
@@ -42,17 +45,32 @@ def flops_ratio(outcome: PlanOutcome, plain: PlanOutcome) -> float | None:
     return outcome.flops / plain.flops if plain.flops else None
 
 
-def code_to_paste(report: PlanReport, outcome: PlanOutcome) -> str:
-    """Write the code that makes the program do what a plan says; "" if no code can."""
-    code = code_of(outcome.plan, tuple(root.name for root in report.roots))
-    place = place_to_paste(report)
-    return indent(code, " " * (0 if place is None else place.indent))
+class Paste(NamedTuple):
+    """Code, and the place after which it is pasted; None: it is not known."""
+
+    place: Place | None
+    code: str
 
 
-def place_to_paste(report: PlanReport) -> OutermostModule | None:
-    """Find the line after which all modules are made; None if it is not known."""
-    known = [root for root in report.roots if root.after]
-    return max(known, key=lambda root: int(root.after.rpartition(":")[2]), default=None)
+def modules_paste(report: PlanReport, outcome: PlanOutcome) -> Paste:
+    """Write the code that changes modules; "" if a plan changes none."""
+    return _paste(code_of(outcome.plan, tuple(root.name for root in report.roots)), report.roots)
+
+
+def optimizers_paste(outcome: PlanOutcome) -> Paste:
+    """Write the code that changes optimizers; "" if a plan changes none."""
+    stepping = stepping_of(outcome.plan)
+    if stepping is None:
+        return Paste(None, "")
+    calls = [f"{STEP_IN_BACKWARD}({optimizer.name})\n" for optimizer in stepping.optimizers]
+    return _paste("\n\n".join((stepping_code(), "".join(calls))), stepping.optimizers)
+
+
+def _paste(code: str, places: Iterable[Place]) -> Paste:
+    """Paste after the line after which all of some modules or optimizers are made."""
+    known = [place for place in places if place.after]
+    place = max(known, key=lambda place: int(place.after.rpartition(":")[2]), default=None)
+    return Paste(place, indent(code, " " * (0 if place is None else place.indent)))
 
 
 def held_sentence(held: HeldVariable) -> str:
@@ -93,7 +111,7 @@ def cut_sentence(report: PlanReport) -> str:
 def describe_moment(at: Origin) -> str:
     """Name what ran at the peak, and its line: `the gradient of lm_head, model.py:88`."""
     if at.phase == "backward" and at.node:
-        what = f"the gradient of {at.module or at.node.rpartition('Backward')[0]}"
+        what = f"the gradient of {at.module or at.node.rpartition('Backward')[0] or 'a parameter'}"
     elif at.phase == "forward" and at.module:
         what = f"the forward of {at.module}"
     else:

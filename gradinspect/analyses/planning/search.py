@@ -14,7 +14,7 @@ A search may end before all plans are tried that it would try. What was found by
 more to try; the plan that is reported first is run from the start all the same.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
@@ -54,11 +54,12 @@ class FoundPlans(Record, frozen=True):
 
     limit: int
     plain: PlanOutcome
-    fitting: tuple[PlanOutcome, ...]  # the cheapest first; empty: nothing fits
+    fitting: tuple[PlanOutcome, ...]  # the cheapest first, each better than those before it; empty: nothing fits
     lowest: PlanOutcome
     num_runs: int
     refused: tuple[str, ...] = ()  # why changes that round could not be made
     is_cut: bool = False  # the time was over before all was tried
+    front: tuple[PlanOutcome, ...] = ()  # of all that were tried: what each work can do, the cheapest first
 
 
 _Way: TypeAlias = Callable[[Block, Sequence[str]], ModuleChange]
@@ -95,6 +96,7 @@ class PlanSearch:
         self._offloads = offloads
         self._run_whole = measure
         self._always: tuple[Change, ...] = ()
+        self._spare: list[Change] = []  # what costs nothing and does not help, unless other changes are made too
         self._refused: list[str] = []
 
     def run(
@@ -122,7 +124,8 @@ class PlanSearch:
         return FoundPlans(
             limit=self._limit,
             plain=plain,
-            fitting=tuple(sorted(filter(self._fits, self._done()), key=_cost)),
+            fitting=front_of(filter(self._fits, self._done())),
+            front=front_of(self._done()),
             lowest=self._lowest(),
             num_runs=len(self._outcomes),
             refused=tuple(dict.fromkeys(self._refused)),
@@ -155,7 +158,16 @@ class PlanSearch:
         return min(self._done(), key=lambda outcome: (outcome.peak_bytes, _cost(outcome)))
 
     def _try_modules(self) -> None:
-        """Checkpoint modules, if the changes that every plan has are not enough."""
+        """Checkpoint modules, if the changes that every plan has are not enough; then what costs nothing may help."""
+        self._checkpoint()
+        for offer in self._spare:
+            if self._has_fitting():
+                return
+            if offer not in self._always and self._helps(self._always, offer):
+                self._always = (*self._always, offer)
+                self._checkpoint()
+
+    def _checkpoint(self) -> None:
         if not self._fits(self._of()):
             self._try_blocks()
             segments = [self._try_segments(sequence) for sequence in self._sequences]
@@ -193,14 +205,16 @@ class PlanSearch:
         return not outcome.failure and outcome.peak_bytes < lowest.peak_bytes
 
     def _accept(self, offers: Sequence[Change]) -> None:
-        """Make each change that costs nothing part of every plan, until one fits, unless the peak is higher with it."""
+        """Make each change that costs nothing part of every plan, until one fits, if the peak is lower with it."""
         for offer in offers:
             before = self._of()
             if self._fits(before):
                 return
             outcome = self._of(offer)
-            if not outcome.failure and outcome.peak_bytes <= before.peak_bytes:
+            if not outcome.failure and outcome.peak_bytes < before.peak_bytes:
                 self._always = (*self._always, offer)
+            elif not outcome.failure:
+                self._spare.append(offer)
 
     def _try_blocks(self) -> None:
         """Checkpoint each block by itself, as a whole, then as little of it as fits."""
@@ -315,6 +329,25 @@ class PlanSearch:
 
     def _fits(self, outcome: PlanOutcome) -> bool:
         return not outcome.failure and outcome.peak_bytes <= self._limit
+
+
+def front_of(outcomes: Iterable[PlanOutcome]) -> tuple[PlanOutcome, ...]:
+    """Leave out what needs no less than a cheaper plan: the Pareto front of peak, work, moves and rounding."""
+    found: list[PlanOutcome] = []
+    for outcome in sorted(outcomes, key=_cost):
+        if not any(_is_as_good(better, outcome) for better in found):
+            found.append(outcome)
+    return tuple(found)
+
+
+def _is_as_good(one: PlanOutcome, other: PlanOutcome) -> bool:
+    """Return whether a plan costs no more than another, and needs no more."""
+    return (
+        rounding_of(one.plan) <= rounding_of(other.plan)
+        and one.flops <= other.flops
+        and one.moved_bytes <= other.moved_bytes
+        and one.peak_bytes <= other.peak_bytes
+    )
 
 
 def _cost(outcome: PlanOutcome) -> tuple[int, bool, int, int, int, int, int]:

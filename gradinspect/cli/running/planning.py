@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from time import monotonic
 
-from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, SplitBatch, split_of
+from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, SplitBatch, split_of, stepping_of
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.report import PlanReport
 from gradinspect.analyses.planning.search import PlanOutcome, PlanSearch, TimeIsOver
-from gradinspect.analyses.planning.trial import Trial, compare_gradients, seconds_of_a_step
+from gradinspect.analyses.planning.trial import Trial, compare, seconds_of_a_step
 from gradinspect.cli.output.printing import is_watched, print_message
 from gradinspect.cli.running.planned_runs import PlannedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
@@ -69,6 +69,7 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
         not_counted=plain.memory.not_counted,
         held=plain.held,
         offloads=plain.can_offload,
+        stepping_refused=plain.stepping_refused,
         trial=trial,
         failures=tuple(failures),
     )
@@ -119,10 +120,13 @@ def _try(runs: PlannedRuns, plan: Plan) -> Trial:
     """Run the plain program and the planned one with values."""
     plain_peak, peak = runs.real_memory(NO_CHANGE).memory.peak_bytes, runs.real_memory(plan).memory.peak_bytes
     rounds = [(runs.real_steps(NO_CHANGE), runs.real_steps(plan)) for _ in range(ROUNDS)]
-    plain, planned = rounds[0]
+    steps_in_backward = stepping_of(plan) is not None
+    plain, planned, again = (
+        (one.parameters,) if steps_in_backward else one.gradients for one in (*rounds[0], rounds[1][0])
+    )
     is_split = split_of(plan) is not None  # then batches differ from those of the plain run
-    num_compared, num_different, difference = (0, 0, 0.0) if is_split else compare_gradients(plain, planned)
-    is_repeatable = not is_split and not compare_gradients(plain, rounds[1][0])[1]
+    num_compared, num_different, difference = (0, 0, 0.0) if is_split else compare(plain, planned)
+    is_repeatable = not is_split and not compare(plain, again)[1]
     return Trial(
         plain_peak_bytes=plain_peak,
         measured_peak_bytes=peak,
@@ -131,5 +135,6 @@ def _try(runs: PlannedRuns, plan: Plan) -> Trial:
         bit_equal=not num_different if is_repeatable else None,
         num_different=num_different,
         num_compared=num_compared,
+        is_of_parameters=steps_in_backward,
         difference=difference,
     )

@@ -209,7 +209,8 @@ class StepMemoryObserver(Observer[StepMemory]):
     @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         self.phases.optimizer_ends()
-        self._stepped[id(optimizer)] += 1
+        if self.phases.phase != "backward":  # a step of one parameter
+            self._stepped[id(optimizer)] += 1
         self._guarded(lambda: self._label_optimizer(optimizer))
         self._tracker.moved_on()
         self._step_may_end()

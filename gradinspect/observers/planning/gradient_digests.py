@@ -12,26 +12,32 @@ from collections.abc import Iterable
 
 import torch
 
-from gradinspect.analyses.planning.trial import GradientDigest
+from gradinspect.analyses.planning.trial import Digest
 from gradinspect.torch_api.patching.originals import ops, without_grad
 
 _NUM_SUMS = 256
 _PART = 2**20  # values at a time
 
 
-def digests_of(leaves: Iterable[torch.Tensor]) -> tuple[GradientDigest, ...]:
+def digests_of(leaves: Iterable[torch.Tensor]) -> tuple[Digest, ...]:
     """Digest the gradients of some leaves, in their order."""
     with without_grad():
         return tuple(_digest(ops.detach(leaf.grad)) for leaf in leaves if leaf.grad is not None)
 
 
-def _digest(gradient: torch.Tensor) -> GradientDigest:
+def digests_of_values(leaves: Iterable[torch.Tensor]) -> tuple[Digest, ...]:
+    """Digest some leaves themselves, in their order."""
+    with without_grad():
+        return tuple(_digest(ops.detach(leaf)) for leaf in leaves)
+
+
+def _digest(gradient: torch.Tensor) -> Digest:
     dense = gradient if gradient.layout is torch.strided else ops.to_dense(gradient)
     dense = ops.contiguous(ops.cpu(dense))
     data = ctypes.string_at(ops.data_ptr(dense), dense.nbytes)
     wide = ops.to(dense, torch.complex128 if ops.is_complex(dense) else torch.float64)
     norm = float(ops.item(ops.vector_norm(wide)))
-    return GradientDigest(digest=hashlib.sha256(data).hexdigest(), norm=norm, sums=_sums(dense))
+    return Digest(digest=hashlib.sha256(data).hexdigest(), norm=norm, sums=_sums(dense))
 
 
 def _sums(dense: torch.Tensor) -> tuple[float, ...]:

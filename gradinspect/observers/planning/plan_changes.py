@@ -24,13 +24,16 @@ from gradinspect.analyses.planning.changes import (
     ReleaseGradients,
     module_changes_of,
     split_of,
+    stepping_of,
 )
-from gradinspect.analyses.planning.code import ROOT, applied_code
+from gradinspect.analyses.planning.code import ROOT, STEP_IN_BACKWARD, applied_code, stepping_code
 from gradinspect.analyses.planning.deletions import Spot
 from gradinspect.analyses.planning.saved_code import HERE, NOWHERE
+from gradinspect.errors import GradInspectError
 from gradinspect.observers.planning.accumulation import Accumulation
 from gradinspect.observers.planning.chunked_loss import ChunkedLoss
 from gradinspect.observers.planning.outermost_modules import OutermostModules
+from gradinspect.recording.names.instances import instances_of
 from gradinspect.runner.programs.edited_source import edited_source
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
@@ -60,6 +63,7 @@ class AppliedPlan:
         self._chunked = next((change for change in plan.changes if isinstance(change, ChunkLoss)), None)
         self._loss = None if self._chunked is None else ChunkedLoss(self._chunked.chunks, self._failed)
         self._handles = ExitStack()
+        self._stepping = stepping_of(plan)  # until it is carried out
         self._called: nn.Module | None = None  # the outermost one whose hooks run
 
     def __enter__(self) -> Self:
@@ -80,6 +84,19 @@ class AppliedPlan:
     ) -> None:
         """Wait no longer."""
         self._handles.close()
+
+    def backward_begins(self) -> None:
+        """Let the optimizers, which are there by now, step inside backward."""
+        if self._stepping is None:
+            return
+        optimizers = instances_of(Optimizer)
+        if len(optimizers) != len(self._stepping.optimizers):
+            self._failed(GradInspectError("The program makes optimizers after its first backward call."))
+        self._stepping = None
+        namespace: dict[str, Any] = {}
+        exec(compile(stepping_code(), _FILE, "exec"), namespace)  # noqa: S102  # what is printed
+        for optimizer in optimizers:
+            namespace[STEP_IN_BACKWARD](optimizer)
 
     def _deletions(self) -> dict[str, list[tuple[Spot, str]]]:
         """List where variables are deleted, by file."""

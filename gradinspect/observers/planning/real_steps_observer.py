@@ -4,13 +4,14 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from weakref import ref
 
 from torch.optim import Optimizer
 
 from gradinspect.analyses.planning.changes import Plan
-from gradinspect.analyses.planning.trial import GradientDigest, RealSteps
+from gradinspect.analyses.planning.trial import Digest, RealSteps
 from gradinspect.observers.memory.step_phases import StepPhases
-from gradinspect.observers.planning.gradient_digests import digests_of
+from gradinspect.observers.planning.gradient_digests import digests_of, digests_of_values
 from gradinspect.observers.planning.plan_changes import AppliedPlan
 from gradinspect.recording.outputs import has_graph
 from gradinspect.recording.walk import Walk
@@ -33,7 +34,9 @@ class RealStepsObserver(Observer[RealSteps]):
         self._asked = num_steps
         self._applied = AppliedPlan(plan, run)
         self._phases = StepPhases()
-        self._gradients: list[tuple[GradientDigest, ...]] = []
+        self._gradients: list[tuple[Digest, ...]] = []
+        self._leaves: list[Any] = []  # of the last backward call, weakly
+        self._parameters: tuple[Digest, ...] = ()
         self._seconds: list[float] = []
         self._last_end = time.perf_counter()
         self._is_complete = False
@@ -60,8 +63,10 @@ class RealStepsObserver(Observer[RealSteps]):
         if self._phases.step > self._asked:
             self._run.stop(call.caller)
             return None
+        self._applied.backward_begins()
         walk = Walk(output.edge[0] for output in self._run.outputs_of(call))
         leaves = list(walk.leaves().values())
+        self._leaves = [ref(leaf) for leaf in leaves]
         walk.close()
         return CallEnd(lambda _returned: self._call_ended(call, leaves), lambda: self._call_ended(call, leaves))
 
@@ -69,7 +74,7 @@ class RealStepsObserver(Observer[RealSteps]):
         """Return what was seen; None before the first backward call has ended."""
         if not self._gradients:
             return None
-        return RealSteps(seconds=tuple(self._seconds), gradients=tuple(self._gradients))
+        return RealSteps(seconds=tuple(self._seconds), gradients=tuple(self._gradients), parameters=self._parameters)
 
     def _call_ended(self, call: EngineCall, leaves: list[Any]) -> None:
         began = time.perf_counter()
@@ -98,4 +103,6 @@ class RealStepsObserver(Observer[RealSteps]):
             self._seconds[-1] += now - self._last_end
         else:
             self._seconds.append(now - self._last_end)
-        self._last_end = now
+        leaves = (reference() for reference in self._leaves)
+        self._parameters = digests_of_values(leaf for leaf in leaves if leaf is not None)
+        self._last_end = time.perf_counter()

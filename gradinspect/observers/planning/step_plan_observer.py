@@ -14,6 +14,7 @@ from gradinspect.observers.planning.flop_tally import FlopTally
 from gradinspect.observers.planning.held_variables import HeldVariables
 from gradinspect.observers.planning.module_uses import ModuleUses
 from gradinspect.observers.planning.moved_bytes import MovedBytes
+from gradinspect.observers.planning.optimizer_uses import OptimizerUses
 from gradinspect.observers.planning.plan_changes import AppliedPlan
 from gradinspect.observers.planning.projected_loss import ProjectedLoss
 from gradinspect.observers.planning.step_order import StepOrder
@@ -23,6 +24,7 @@ from gradinspect.runner.branches import Branches
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.patching.forks import pause_in_children, stop_pausing
 
 
@@ -55,6 +57,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._loss = ProjectedLoss(run, self._applied.roots)
         self._zeroed = ZeroedGradients(run, self._steps.phases)
         self._order = StepOrder(self.failed)
+        self._optimizers = OptimizerUses(run, self._steps.phases)
 
     @property
     def is_partial(self) -> bool:  # type: ignore[override]  # it changes
@@ -74,8 +77,9 @@ class StepPlanObserver(Observer[PlannedSteps]):
                 stack.enter_context(self._tally)  # first: it holds arguments, and the other mode counts who holds them
                 if self._offloads:  # else it would look at every operator for nothing
                     stack.enter_context(self._moved)
-                self._run.recorder.listeners.append(self._loss)
+                self._run.recorder.listeners.extend((self._loss, self._optimizers))
                 self._uses.written.attach(self._run.recorder)
+            stack.enter_context(optimizer_steps(before=self._optimizers.step, note=self.failed))
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)
             stack.enter_context(self._zeroed)
@@ -109,6 +113,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
         outputs = [output for output in call.outputs if isinstance(output, torch.Tensor)]
         self._can_offload = self._can_offload or any(output.device.type != "cpu" for output in outputs)
         end = self._steps.on_call(call)
+        self._optimizers.backward()
+        self._applied.backward_begins()
         if end is not None and self._run.request.fake and not self._is_branch:
             self._uses.note(self._steps.ledgers)
             self._held.note(call.frame, self._steps.allocations_of)
@@ -131,6 +137,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
             roots=self._uses.roots,
             uses=self._uses.uses,
             release=self._zeroed.release,
+            stepping=self._optimizers.offer,
+            stepping_refused=self._optimizers.refused,
             deletions=deletions,
             backward=self._backward,
             chunked=self._loss.offers(),

@@ -4,7 +4,13 @@ from typing import Final
 
 from gradinspect.analyses.planning.changes import describe_plan, edits_of, is_exact
 from gradinspect.analyses.planning.code import functions_of
-from gradinspect.analyses.planning.report import PlanReport, code_to_paste, flops_ratio, lowest_sentence
+from gradinspect.analyses.planning.report import (
+    PlanReport,
+    flops_ratio,
+    lowest_sentence,
+    modules_paste,
+    optimizers_paste,
+)
 from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.analyses.planning.sizes import SizeTable
 from gradinspect.renderers.data.json import render_json
@@ -28,11 +34,13 @@ def render_plan_json(report: PlanReport) -> str:
         "peak_bytes": search.plain.peak_bytes,
         "on": search.plain.on or None,
         "plans": [_plan(report, outcome, is_tried=not n) for n, outcome in enumerate(search.fitting)],
+        "front": [_plan(report, outcome, is_tried=False) for outcome in search.front],
         "lowest": _plan(report, search.lowest, is_tried=False),
         "sentence": "" if search.fitting else lowest_sentence(report),
         "num_runs": search.num_runs,
         "is_cut": search.is_cut,
         "not_counted": report.not_counted,
+        "stepping_refused": report.stepping_refused or None,
         "held": report.held,
         "notes": [*report.search.refused, *report.notes, *report.failures],
     })  # fmt: skip
@@ -52,7 +60,8 @@ def _plan(report: PlanReport, outcome: PlanOutcome, *, is_tried: bool) -> dict[s
         "alive": outcome.alive,
         "edits": edits_of(outcome.plan),
         "functions": functions_of(outcome.plan),
-        "code": code_to_paste(report, outcome),
+        "code": modules_paste(report, outcome).code,
+        "optimizer_code": optimizers_paste(outcome).code,
     }
     trial = report.trial
     if trial is None or not is_tried:
@@ -63,6 +72,7 @@ def _plan(report: PlanReport, outcome: PlanOutcome, *, is_tried: bool) -> dict[s
         "seconds": trial.seconds,
         "plain_seconds": trial.plain_seconds,
         "bit_equal": trial.bit_equal,
+        "compared": "parameters" if trial.is_of_parameters else "gradients",
         "num_gradients": trial.num_compared,
         "num_different": trial.num_different,
         "difference": trial.difference,

@@ -15,7 +15,7 @@ from gradinspect.analyses.planning.changes import (
     SequencePart,
     rounding_of,
 )
-from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome, PlanSearch, TimeIsOver
+from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome, PlanSearch, TimeIsOver, front_of
 from gradinspect.analyses.planning.segments import sequences_of
 
 KEPT = ("aten.mm.default",)
@@ -236,3 +236,30 @@ def test_the_number_of_segments_that_needs_least_is_found() -> None:
 
     assert lowest.peak_bytes == min(20 * -(-48 // number) + 25 * number for number in range(1, 49))
     assert len(lowest.plan.changes[0].starts) == 6  # type: ignore[union-attr]  # they are segments
+
+
+def test_what_costs_nothing_may_help_together_with_checkpoints() -> None:
+    """Freeing gradients moves no peak that lies elsewhere; once blocks are checkpointed, it does."""
+
+    def elsewhere(plan: Plan) -> PlanOutcome:
+        found, frees = measured(plan), RELEASE in plan.changes
+        return PlanOutcome(plan=plan, peak_bytes=max(found.peak_bytes + 100 * frees, 600 - 100 * frees), flops=1)
+
+    search = PlanSearch(500, USES, KEPT, elsewhere).run(elsewhere(Plan()), [RELEASE])
+
+    assert RELEASE in search.fitting[0].plan.changes
+    assert modules(search.fitting[0])
+    assert not any(RELEASE in one.plan.changes for one in found(700).fitting)
+
+
+def test_what_needs_no_less_than_a_cheaper_plan_is_left_out() -> None:
+    """Where nothing fits, too."""
+    outcomes = [
+        PlanOutcome(plan=Plan(changes=changes), peak_bytes=peak, flops=flops)
+        for changes, peak, flops in (((), 100, 10), ((RELEASE,), 80, 12), ((DELETION,), 80, 11), ((CHUNKED,), 90, 11))
+    ]
+
+    assert front_of(outcomes) == (outcomes[0], outcomes[2])
+    assert [one.peak_bytes for one in found(1).front] == sorted(
+        (one.peak_bytes for one in found(1).front), reverse=True
+    )

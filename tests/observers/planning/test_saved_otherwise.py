@@ -9,7 +9,7 @@ from torch.nn import functional as F  # noqa: N812  # as everybody does
 
 from gradinspect.analyses.planning.changes import HalfSaves, Offload
 from gradinspect.analyses.planning.code import applied_code
-from gradinspect.analyses.planning.trial import RealSteps, compare_gradients
+from gradinspect.analyses.planning.trial import RealSteps, compare
 from gradinspect.observers.planning.gradient_digests import digests_of
 
 PATHS = ("0", "1")
@@ -68,7 +68,7 @@ def test_half_precision_changes_gradients_by_what_is_said() -> None:
     """The estimate from digests is near the norm of the difference."""
     plain, halved = gradients(None), gradients(HALF)
     whole, other = (torch.cat([gradient.flatten() for gradient in found]).double() for found in (plain, halved))
-    number, num_different, difference = compare_gradients(steps(plain), steps(halved))
+    number, num_different, difference = compare(steps(plain).gradients, steps(halved).gradients)
 
     assert number == len(plain)
     assert num_different > 0

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from gradinspect.analyses.planning.changes import describe_plan, edits_of
+from gradinspect.analyses.planning.changes import Place, describe_plan, edits_of
 from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import (
     PlanReport,
-    code_to_paste,
     cut_sentence,
     excess_bytes,
     floor_sentence,
     flops_ratio,
     held_sentence,
     lowest_sentence,
+    modules_paste,
+    optimizers_paste,
     peak_of,
-    place_to_paste,
 )
 from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
@@ -29,12 +29,11 @@ from gradinspect.units import format_bytes, format_count
 MAX_PLANS = 5
 _TRIED = (
     "Tried: checkpoints of modules, whole, selective and in segments of a Sequential, freeing gradients earlier, "
-    "deleting variables; if nothing else fits, a cross-entropy in chunks, with --split smaller batches, and saved "
-    "tensors in half precision."
+    "optimizers that step inside backward, deleting variables; if nothing else fits, a cross-entropy in chunks, with "
+    "--split smaller batches, and saved tensors in half precision."
 )
 _OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
-_NOT_TRIED = "Not tried: optimizers that step inside backward"
-_NOT_OFFLOADED = ", offloading to the CPU, where the program runs (--device cuda)"
+_NOT_OFFLOADED = "offloading to the CPU, where the program runs (--device cuda)"
 
 
 class PlanPage(Page):
@@ -64,9 +63,9 @@ class PlanPage(Page):
         yield from self.paragraph(f"Not counted: {', '.join(report.not_counted)}.")
 
     def _table(self, report: PlanReport) -> Iterator[Text]:
-        """Yield the plain program, then the plans that fit, or the one that needs least."""
+        """Yield the plain program, then the plans that fit, or what less work can do, down to what needs least."""
         search = report.search
-        shown = _shown(search.fitting) if search.fitting else (search.lowest,)
+        shown = _shown(search.fitting) if search.fitting else _down_to(search.lowest, search.front)
         rows = [search.plain, *(outcome for outcome in shown if outcome.plan.changes)]
         yield Text()
         yield Text(f"{'peak':>12}{'at backward':>12}{'FLOPs':>8}  plan", "bold")
@@ -92,11 +91,12 @@ class PlanPage(Page):
             yield Text()
             yield from (Text(line) for line in functions.splitlines())
             yield Text()
-        code = code_to_paste(report, outcome)
-        if code:
-            yield from self.paragraph(_where(report), "  ")
+        pastes = (modules_paste(report, outcome), optimizers_paste(outcome))
+        for number, paste in enumerate(paste for paste in pastes if paste.code):
+            yield from [Text()] if number else []
+            yield from self.paragraph(_where(paste.place), "  ")
             yield Text()
-            yield from (Text(line) for line in code.splitlines())
+            yield from (Text(line) for line in paste.code.splitlines())
 
 
 def _shown(fitting: tuple[PlanOutcome, ...]) -> tuple[PlanOutcome, ...]:
@@ -105,6 +105,12 @@ def _shown(fitting: tuple[PlanOutcome, ...]) -> tuple[PlanOutcome, ...]:
     if first is None or first in fitting[:MAX_PLANS]:
         return fitting[:MAX_PLANS]
     return (*fitting[: MAX_PLANS - 1], first)
+
+
+def _down_to(lowest: PlanOutcome, front: tuple[PlanOutcome, ...]) -> tuple[PlanOutcome, ...]:
+    """Choose the dearest plans of a front, with the one that needs least."""
+    last = front[-MAX_PLANS:]
+    return last if lowest in last else (*last[1:], lowest)
 
 
 def _described(outcome: PlanOutcome, times: str) -> str:
@@ -126,10 +132,9 @@ def _verdict(report: PlanReport) -> str:
     return f"It fits with a change: peak {peak_of(best)} instead of {peak}, limit {limit}, {report.source}"
 
 
-def _where(report: PlanReport) -> str:
-    place = place_to_paste(report)
+def _where(place: Place | None) -> str:
     if place is None:
-        return "paste this where the model is made, before its first call:"
+        return "paste this where what it changes is made, before the first step:"
     return f"paste this after {place.after}, {place.code}"
 
 
@@ -144,9 +149,11 @@ def _excess_lines(report: PlanReport) -> Iterator[str]:
 
 def _tried(report: PlanReport) -> str:
     """Say what was tried, and what could be tried by hand."""
-    if report.offloads:
-        return f"{_TRIED} {_OFFLOADED} {_NOT_TRIED}."
-    return f"{_TRIED} {_NOT_TRIED}{_NOT_OFFLOADED}."
+    not_tried = [] if report.offloads else [_NOT_OFFLOADED]
+    if report.stepping_refused:
+        not_tried.insert(0, f"optimizers that step inside backward: {report.stepping_refused}")
+    tried = f"{_TRIED} {_OFFLOADED}" if report.offloads else _TRIED
+    return f"{tried} Not tried: {'; '.join(not_tried)}." if not_tried else tried
 
 
 def _range(seconds: tuple[float, float]) -> str:
@@ -159,7 +166,7 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
     yield f"peak {measured} instead of {plain}, as the allocator reports"
     if trial.seconds is not None and trial.plain_seconds is not None:
         yield f"a step took {_range(trial.seconds)}, a plain one {_range(trial.plain_seconds)}, on this machine"
-    compared = format_count(trial.num_compared, "gradient")
+    compared = format_count(trial.num_compared, "parameter" if trial.is_of_parameters else "gradient")
     if trial.bit_equal:
         yield f"{compared} compared, all bit-equal to those of the plain run"
     elif not trial.num_compared:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gradinspect.observers.planning.outermost_modules import Called, ready_after
+from gradinspect.observers.planning.places import Called, ready_after
 
 SCRIPT = """\
 def train(model):
@@ -14,6 +14,8 @@ class Trainer:
     def run(self):
         self.net = build()
         self.net(1)
+    def evaluate(self):
+        self.net(2)
 model = build()
 if parallel:
     model = wrap(model)
@@ -28,9 +30,11 @@ for _ in range(3):
 
 @pytest.mark.parametrize(
     ("line", "name", "after"),
-    [(14, "model", (9, 10, 0)), (7, "self.net", (6, 6, 8)), (16, "made", (15, 15, 4)), (3, "model", None)],
-    ids=["after a branch that may not run", "in a method", "in the loop that makes it", "an argument"],
-)
+    [(16, "model", (11, 12, 0)), (7, "self.net", (6, 6, 8)), (9, "self.net", (6, 6, 8)), (18, "made", (17, 17, 4)),
+     (3, "model", None)],
+    ids=["after a branch that may not run", "in a method", "in another method", "in the loop that makes it",
+         "an argument"],
+)  # fmt: skip
 def test_a_model_is_ready_after_the_last_statement_that_assigns_it(
     line: int, name: str, after: tuple[int, int, int] | None, tmp_path: Path
 ) -> None:

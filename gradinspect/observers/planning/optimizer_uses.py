@@ -1,0 +1,120 @@
+"""Learn which optimizers step, and whether they could do so inside backward.
+
+NOTE [Steps inside backward]
+A parameter that is updated as soon as its gradient is there ends up the same to the last bit only if the optimizer
+looks at one parameter at a time, as those of torch do, if each of its steps follows one backward call, and if the
+program takes neither gradients nor parameters between the two: to clip them, to scale them, to log their norms. Nor may
+it take gradients after the step, until they are cleared. So each of these is noticed, and the first one is named.
+"""
+
+import sys
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import distributed, nn
+from torch.optim import LBFGS, Optimizer
+
+from gradinspect.analyses.planning.changes import Place, StepInBackward
+from gradinspect.observers.memory.step_phases import StepPhases
+from gradinspect.observers.planning.places import calls_of, place_of
+from gradinspect.recording.frames import is_user_file, line_name, own_frame
+from gradinspect.runner.run import Run
+from gradinspect.torch_api.hooks import runs_hooks_of_program
+
+_GRAD = torch.Tensor.grad
+_DATA = torch.Tensor.data
+
+
+class OptimizerUses:
+    """Listens to calls of torch functions, and is told of backward calls and of steps."""
+
+    def __init__(self, run: Run, phases: StepPhases) -> None:
+        """Start with none."""
+        self._run = run
+        self._phases = phases
+        self._places: list[Place] = []
+        self._num_calls = 0
+        self._calls_at_step = WeakKeyDictionary[Optimizer, int]()
+        self._options: dict[int, str] = {}  # of optimizers, by id, when backward began
+        self.refused = ""  # why they cannot step inside backward
+
+    @property
+    def offer(self) -> StepInBackward | None:
+        """Return how they can; None if they cannot, or if there are none."""
+        if self.refused or not self._places:
+            return None
+        return StepInBackward(optimizers=tuple(self._places))
+
+    def backward(self) -> None:
+        """Note that a backward call begins."""
+        self._num_calls += 1
+        self._options = {id(optimizer): _options_of(optimizer) for optimizer in self._calls_at_step}
+
+    def step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Note that an optimizer is about to step."""
+        if not self._phases.step:
+            return
+        frame = sys._getframe(1)
+        if optimizer not in self._calls_at_step:
+            self._places.append(place_of(calls_of(optimizer, frame), self._run.base_folder, "optimizer"))
+        calls, self._calls_at_step[optimizer] = self._calls_at_step.get(optimizer, 0), self._num_calls
+        if self._num_calls - calls != 1:
+            self._refuse("a step does not follow each backward call", frame)
+        has_closure = any(args[1:]) or kwargs.get("closure") is not None
+        self._check(optimizer, frame, has_closure=has_closure)
+
+    def _check(self, optimizer: Optimizer, frame: FrameType, *, has_closure: bool) -> None:
+        """Refuse what a single step may show."""
+        if not type(optimizer).__module__.startswith("torch.optim.") or isinstance(optimizer, LBFGS):
+            self._refuse(f"{type(optimizer).__name__} may look at all parameters together", None)
+        elif has_closure or self._phases.phase == "backward":
+            self._refuse("step() is given a closure, or is called inside backward", frame)
+        elif runs_hooks_of_program(optimizer):
+            self._refuse("the program has hooks on step()", frame)
+        elif self._options.get(id(optimizer), _options_of(optimizer)) != _options_of(optimizer):
+            self._refuse("the optimizer's options change between backward and step()", frame)
+        elif distributed.is_available() and distributed.is_initialized():
+            self._refuse("gradients are sent to other ranks", None)
+
+    def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Look at what a torch function is about to take."""
+        phase = self._phases.phase
+        if self.refused or phase in ("setup", "optimizer"):
+            return
+        name, owner = getattr(func, "__name__", ""), getattr(func, "__self__", None)
+        if name in ("__get__", "__set__"):
+            takes_gradient = owner is _GRAD
+            takes = takes_gradient or (owner is _DATA and phase == "after backward")
+        else:
+            takes_gradient = False
+            takes = phase == "after backward" and any(
+                isinstance(value, nn.Parameter) for value in (*args, *kwargs.values())
+            )
+        if takes and not _is_cleared_by(sys._getframe(1)):
+            what = "gradients" if takes_gradient else "parameters"
+            self._refuse(f"the program takes {what} between backward and zero_grad()", sys._getframe(1))
+
+    def after(
+        self, begun: Any, result: Any, _start: int, _end: int, number: int | None, frame: FrameType | None
+    ) -> None:
+        """Nothing: calls are looked at before they run."""
+
+    def _refuse(self, why: str, frame: FrameType | None) -> None:
+        if not self.refused:
+            user = own_frame(frame)
+            self.refused = why if user is None else f"{why} ({line_name(user.f_code.co_filename, user.f_lineno)})"
+
+
+def _is_cleared_by(frame: FrameType | None) -> bool:
+    """Return whether torch's own `zero_grad` takes a gradient; there may be several modes around what it calls."""
+    while frame is not None and frame.f_code.co_name == "__torch_function__":
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name == "zero_grad" and not is_user_file(frame.f_code.co_filename)
+
+
+def _options_of(optimizer: Optimizer) -> str:
+    return repr(
+        [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
+    )
