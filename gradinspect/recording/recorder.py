@@ -56,7 +56,7 @@ from gradinspect.recording.transparency.transparency import transparent
 from gradinspect.torch_api.compiled_regions import noticed_regions
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
-from gradinspect.torch_api.hooks import hide_step_hooks, note_ours, show_step_hooks
+from gradinspect.torch_api.hooks import hide_hooks, note_ours, show_hooks
 from gradinspect.torch_api.modes import (
     frame_above,
     has_compiled,
@@ -200,9 +200,9 @@ class Recorder:
         if is_compiled:
             self._compiled_from = next_sequence_nr()
             self._num_above = take_function_mode(self._mode)
-            hide_step_hooks()
+            hide_hooks()
         else:
-            show_step_hooks()
+            show_hooks()
             if self._num_above is not None:
                 put_function_mode(self._mode, self._num_above)
                 self._num_above = None
@@ -271,6 +271,7 @@ class Recorder:
 
     def _remove_hooks(self) -> None:
         self._transparency.close()
+        show_hooks()  # nobody would say that compiled code has ended
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -25,52 +25,56 @@ from gradinspect.torch_api.patching.patches import Patch, patched
 _COMPILE = "compile"
 _COMMON = "torch._dynamo.backends.common"
 _AOT = "aot_module_simplified"
-_COMPILERS = ("fw_compiler", "bw_compiler", "inference_compiler")
+FORWARD, BACKWARD, INFERENCE, PARTITION = "fw_compiler", "bw_compiler", "inference_compiler", "partition_fn"
 _RANDOM = "torch._inductor.config"
 _DECOMPOSING = ("inductor", "aot_eager_decomp_partition")  # as inductor is configured
-Watch = Callable[[str, Callable[..., Any]], Callable[..., Any]]
+Parts = dict[str, Callable[..., Any]]  # of a backend, by their names: FORWARD and so on; not each backend has all
+Watch = Callable[[Parts], Parts]
 
 
 @contextmanager
-def compiling_with(backend: str | None, asked: list[str], watch: Watch | None = None) -> Iterator[None]:
-    """Compile with a backend, whatever the program asks for, with eager's random numbers.
+def compiling_with(
+    backend: str | None, asked: list[str], watch: Watch | None = None, *, as_random_as_eager: bool = True
+) -> Iterator[None]:
+    """Compile with a backend, whatever the program asks for.
 
     Args:
         backend: Its name; None: the program's own.
         asked: Gets the names of those that the program asks for, each once.
-        watch: Replaces each compiler of a graph of AOTAutograd: it is called with "forward" or "backward", and with
-            the compiler.
+        watch: Called for each graph of AOTAutograd with the parts of the backend; returns those that it replaces.
+        as_random_as_eager: Whether to draw eager's random numbers. NOTE [Equal random numbers].
     """
-    with patched(Patch(torch, _COMPILE, lambda original: _Compile(original, backend, asked, watch).wrapper())):
+    compiling = _Compile(backend, asked, watch, as_random_as_eager=as_random_as_eager)
+    with patched(Patch(torch, _COMPILE, compiling.wrapper)):
         yield
 
 
 class _Compile:
-    def __init__(self, original: Any, backend: str | None, asked: list[str], watch: Watch | None) -> None:
-        self._original = original
+    def __init__(self, backend: str | None, asked: list[str], watch: Watch | None, *, as_random_as_eager: bool) -> None:
         self._backend = backend
         self._asked = asked
         self._watch = watch
+        self._as_random_as_eager = as_random_as_eager
 
-    def wrapper(self) -> Any:
-        @functools.wraps(self._original)
+    def wrapper(self, original: Any) -> Any:
+        @functools.wraps(original)
         def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001  # torch's name
             if torch.compiler.is_compiling():
-                return self._original(*args, **kwargs)
+                return original(*args, **kwargs)
             name = _name_of(kwargs.get("backend", "inductor"))
             if not kwargs.get("disable"):
                 self._begins(name)
             if self._backend is not None:
                 kwargs = {key: value for key, value in kwargs.items() if key not in {"mode", "options"}}
                 kwargs["backend"] = self._backend
-            return self._original(*args, **kwargs)
+            return original(*args, **kwargs)
 
         return compile
 
     def _begins(self, name: str) -> None:
         if name not in self._asked:
             self._asked.append(name)
-        if (self._backend or name) in _DECOMPOSING:
+        if self._as_random_as_eager and (self._backend or name) in _DECOMPOSING:
             inductor: Any = import_module(_RANDOM)
             inductor.fallback_random = True  # NOTE [Equal random numbers]
         watch, self._watch = self._watch, None
@@ -83,7 +87,7 @@ def _name_of(backend: object) -> str:
 
 
 def _see_graphs(watch: Watch) -> None:
-    """Let the compilers of AOTAutograd's graphs be replaced, for the rest of this process."""
+    """Let parts of the backend be replaced for each graph of AOTAutograd, for the rest of this process."""
     module = import_module(_COMMON)
     original: Any = getattr(module, _AOT, None)
     if original is None:
@@ -91,10 +95,9 @@ def _see_graphs(watch: Watch) -> None:
 
     @functools.wraps(original)
     def watched(*args: Any, **kwargs: Any) -> Any:
-        for name in _COMPILERS:
-            if kwargs.get(name) is not None:
-                kwargs[name] = watch("backward" if name.startswith("bw") else "forward", kwargs[name])
-        return original(*args, **kwargs)
+        names = (FORWARD, BACKWARD, INFERENCE, PARTITION)
+        parts = {name: kwargs[name] for name in names if kwargs.get(name) is not None}
+        return original(*args, **{**kwargs, **watch(parts)})
 
     setattr(module, _AOT, watched)
 

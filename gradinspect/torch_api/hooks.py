@@ -102,6 +102,7 @@ class _OurHooks:
         self._lock = lock_of_process()
         self._all: tuple[_Registered, ...] = ()  # replaced as a whole, since another thread may be calling them
         self._handle: RemovableHandle | None = None
+        self._is_hidden = False
 
     def add(
         self,
@@ -116,6 +117,7 @@ class _OurHooks:
             if self._handle is None:
                 self._handle = self._register(self._call)
                 note_ours([self._handle])
+                self._place()
         return added
 
     def remove(self, registered: _Registered) -> None:
@@ -132,18 +134,26 @@ class _OurHooks:
             return hooks is not None and len(hooks) == 1
 
     def hide(self) -> None:
-        """Take the hook away for a while."""
+        """Take the hook away for a while, also one that is added meanwhile."""
         with self._lock:
-            hooks = None if self._handle is None else self._handle.hooks_dict_ref()
-            if hooks is not None and self._handle is not None:
-                hooks.pop(self._handle.id, None)
+            self._is_hidden = True
+            self._place()
 
     def show(self) -> None:
         """Put it back."""
         with self._lock:
-            hooks = None if self._handle is None else self._handle.hooks_dict_ref()
-            if hooks is not None and self._handle is not None:
-                hooks[self._handle.id] = self._call
+            self._is_hidden = False
+            self._place()
+
+    def _place(self) -> None:
+        """Have torch's dict contain the hook, unless it is hidden."""
+        hooks = None if self._handle is None else self._handle.hooks_dict_ref()
+        if hooks is None or self._handle is None:
+            return
+        if self._is_hidden:
+            hooks.pop(self._handle.id, None)
+        else:
+            hooks.setdefault(self._handle.id, self._call)
 
     @passed_by
     def _call(self, *arguments: Any) -> None:
@@ -186,15 +196,15 @@ def optimizer_steps(
             one.remove()
 
 
-def hide_step_hooks() -> None:
+def hide_hooks() -> None:
     """Let torch.compile see no hooks of ours: it would trace them, guard on them, and compile again without them."""
-    for hooks in (_STEP_BEGINS, _STEP_ENDS):
+    for hooks in _OURS:
         hooks.hide()
 
 
-def show_step_hooks() -> None:
+def show_hooks() -> None:
     """Put back the hooks that were hidden."""
-    for hooks in (_STEP_BEGINS, _STEP_ENDS):
+    for hooks in _OURS:
         hooks.show()
 
 
@@ -299,3 +309,4 @@ _STEP_BEGINS = _OurHooks(register_optimizer_step_pre_hook)
 _STEP_ENDS = _OurHooks(register_optimizer_step_post_hook)
 _MODULE_ADDED = _OurHooks(register_module_module_registration_hook)
 _PARAMETER_ADDED = _OurHooks(register_module_parameter_registration_hook)
+_OURS = (_STEP_BEGINS, _STEP_ENDS, _MODULE_ADDED, _PARAMETER_ADDED)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradinspect.torch_api.hooks import optimizer_steps
+from gradinspect.torch_api.hooks import hide_hooks, optimizer_steps, show_hooks
 
 
 def test_a_listener_that_fails_is_noted_and_the_others_are_called() -> None:
@@ -31,3 +31,19 @@ def test_a_listener_that_fails_is_noted_and_the_others_are_called() -> None:
     assert noted == ["ValueError"]
     assert heard == ["before", "after"]
     assert weight.tolist() == [-1.0, -1.0]
+
+
+def test_a_listener_that_is_added_while_hooks_are_hidden_is_hidden_too() -> None:
+    """torch.compile guards on the number of hooks: one that comes inside compiled code would compile it again."""
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=1.0)
+    heard: list[str] = []
+
+    hide_hooks()
+    with optimizer_steps(after=lambda *_: heard.append("after"), note=lambda _error: None):
+        optimizer.step()
+        assert not heard
+        show_hooks()
+        optimizer.step()
+    optimizer.step()
+
+    assert heard == ["after"]

@@ -19,7 +19,7 @@ from torch.fx import GraphModule, Interpreter
 from gradinspect.analyses.diff.compiled import OperatorValue, allowed
 from gradinspect.observers.gradients.rounding import OtherRoundings
 from gradinspect.recording.frames import lines_in_stack, source_line
-from gradinspect.torch_api.backends import boxed, run_boxed
+from gradinspect.torch_api.backends import BACKWARD, FORWARD, INFERENCE, Parts, boxed, run_boxed
 from gradinspect.torch_api.compiled_graphs import forward_name, modules_of, operator_name, stack_of, whole_of
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.modes import unobserved
@@ -43,8 +43,12 @@ class CompiledReplay:
         self._num_graphs = 0
         self._base_folder = base_folder
 
-    def watch(self, direction: str, compiler: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a compiler whose graphs are compared when they run for the first time."""
+    def watch(self, parts: Parts) -> Parts:
+        """Return compilers whose graphs are compared when they run for the first time."""
+        directions: dict[str, Direction] = {FORWARD: "forward", BACKWARD: "backward", INFERENCE: "forward"}
+        return {name: self._watched(directions[name], part) for name, part in parts.items() if name in directions}
+
+    def _watched(self, direction: Direction, compiler: Callable[..., Any]) -> Callable[..., Any]:
 
         @uncompiled
         def compiling(module: GraphModule, arguments: Sequence[Any]) -> Any:
@@ -130,8 +134,8 @@ class CompiledReplay:
 class _Graph:
     """A graph of AOTAutograd, and what its compiler has made of it."""
 
-    def __init__(self, direction: str, number: int, plain: GraphModule, compiled: Any, every: Any) -> None:
-        self.direction: Direction = "backward" if direction == "backward" else "forward"
+    def __init__(self, direction: Direction, number: int, plain: GraphModule, compiled: Any, every: Any) -> None:
+        self.direction: Direction = direction
         self.number = number
         self.plain = plain
         self.compiled = compiled

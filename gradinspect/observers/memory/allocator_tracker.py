@@ -34,6 +34,7 @@ from gradinspect.torch_api.devices.profiling import (
     require_profiler_ranges,
 )
 from gradinspect.torch_api.distributed.sharding import communicates_by
+from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.patching.originals import ops
 
 _MARK = "gradinspect::memory#"
@@ -144,8 +145,9 @@ class AllocatorTracker:
             places = (self._pinned.place_of(place) for place in map(_place, storages) if place is not None)
             self._labels[-1] += [(place, purpose) for place in places]
 
+    @uncompiled
     def moved_on(self) -> None:
-        """Mark what runs now."""
+        """Mark what runs now; also between compiled parts, where memory from before is freed."""
         if self._profiler is None:
             return
         if self._is_asked_to_stop and get_ident() == self._thread:
