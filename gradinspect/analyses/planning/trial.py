@@ -33,9 +33,7 @@ class Trial(Record, frozen=True):
     measured_peak_bytes: int
     plain_seconds: tuple[float, float] | None  # of a step, least and most; None: there was only the first one
     seconds: tuple[float, float] | None
-    bit_equal: (
-        bool | None
-    )  # gradients, or parameters; None: two runs of the plain program differ, so they cannot be compared
+    bit_equal: bool | None  # gradients, or parameters; None: two runs of the plain program differ: not comparable
     num_different: int = 0
     num_compared: int = 0
     is_of_parameters: bool = False  # after all steps: there is no gradient after backward
