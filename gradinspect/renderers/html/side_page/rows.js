@@ -55,9 +55,20 @@ const part = (name, text, title = text) => (text ? html('span', { class: name, t
 const LINE_LETTERS = 20;
 const cutStart = (text) => (text.length > LINE_LETTERS ? `…${text.slice(1 - LINE_LETTERS)}` : text);
 
+const placeOf = (line) => cutStart(line.slice(line.lastIndexOf('/') + 1));
+
+/** Give lines as much room as the longest needs, and what is left to names. */
+function measureLines() {
+  let longest = 0;
+  for (let id = 0; id < rows.length; id += 1) {
+    for (const node of [sideOf(id, 0), sideOf(id, 1)]) longest = Math.max(longest, node ? placeOf(texts[node[5]]).length : 0);
+  }
+  document.documentElement.style.setProperty('--line-letters', String(longest));
+}
+
 /** Bytes and the line, at the right; the whole path of the file is in the title. */
 const ending = (bytes, line) => html('span', { class: 'ending' }, part('held', bytes ? formatBytes(bytes) : ''),
-  html('span', { class: 'line', text: cutStart(line.slice(line.lastIndexOf('/') + 1)), title: line || null }));
+  html('span', { class: 'line', text: placeOf(line), title: line || null }));
 
 function scopeCell(scope, side) {
   const title = scopeTitle(scope, side);

@@ -145,6 +145,7 @@ rowsView.addEventListener('click', (event) => {
 for (const [id, key] of [['next', 'n'], ['previous', 'p'], ['only', 'd'], ['fold', 'c'], ['unfold', 'e']]) byId(id).addEventListener('click', ACTIONS[key]);
 if (window.matchMedia('(max-width: 760px)').matches) byId('list').open = false;
 window.addEventListener('beforeprint', () => { byId('list').open = true; });
+measureLines();
 openAtFirst();
 window.addEventListener('hashchange', followAddress);
 followAddress();
