@@ -111,3 +111,11 @@ def test_a_narrow_screen_has_one_column(sides: Seen) -> None:
     assert page.locator(".row.alike .cell.a").first.is_hidden()
 
     page.set_viewport_size({"width": 1300, "height": 900})
+
+
+def test_lines_take_no_more_room_than_the_longest(sides: Seen) -> None:
+    """What they leave is for names."""
+    longest = max(len(f"{frame.file}:{frame.line}") for frame in block_graph(14).frames)
+    width = "getComputedStyle(document.documentElement).getPropertyValue('--line-letters')"
+
+    assert sides.page.evaluate(width) == str(longest)
