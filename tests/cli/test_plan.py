@@ -255,6 +255,31 @@ def test_optimizers_step_inside_backward(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_optimizers_use_other_kernels(tmp_path: Path) -> None:
+    """Without foreach to the last bit; fused ones if nothing else fits. The peaks are those of the edited lines."""
+    program = STEPPING.replace("AdamW(model.parameters()", "AdamW(model.parameters(), foreach=True")
+    program = program.replace("nn.Linear(64, 64)", "*(nn.Linear(64, 64) for _ in range(4))")
+    program = program.replace(
+        "    optimizer.step()", "    nn.utils.clip_grad_value_(model.parameters(), 9)\n    optimizer.step()"
+    )
+    plain, loop, fused = (
+        planned(program.replace("foreach=True", option), tmp_path, "--fit", "1GiB")[1]["peak_bytes"]
+        for option in ("foreach=True", "foreach=False", "fused=True")
+    )
+    exact, rounded = (
+        planned(program, tmp_path, "--fit", str(limit), "--try")[1]["plans"][0] for limit in (loop, fused)
+    )
+
+    assert fused < loop < plain
+    line = "train.py:7, optimizer = torch.optim.AdamW(model.parameters(), foreach=True)"
+    assert exact["change"] == "step optimizer with foreach=False"
+    assert exact["edits"] == [f"at {line}: write foreach=False"]
+    assert (exact["peak_bytes"], exact["measured_peak_bytes"], exact["bit_equal"]) == (loop, loop, True)
+    assert rounded["change"] == "step optimizer with fused=True, which rounds otherwise"
+    assert (rounded["peak_bytes"], rounded["measured_peak_bytes"], rounded["exact"]) == (fused, fused, False)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [

@@ -137,15 +137,58 @@ class ReleaseGradients(_Change, frozen=True, tag="release gradients"):
         return f"at {self.line}: remove {self.code}, and write zero_grad() right after the optimizer's step()"
 
 
-class StepInBackward(_Change, frozen=True, tag="step in backward"):
-    """Optimizers use each gradient as soon as it is there, and free it: gradients are never there together."""
+class _OnOptimizers(_Change, frozen=True):
+    """A change to some optimizers."""
 
     optimizers: tuple[Place, ...]
 
+    @property
+    def names(self) -> str:
+        """What the program calls them."""
+        return " and ".join(optimizer.name for optimizer in self.optimizers)
+
+    def written(self, option: str) -> str:
+        """Say where to write an option."""
+        places = (
+            f"at {one.after}, {one.code}" if one.after else f"where {one.name} is made" for one in self.optimizers
+        )
+        return "; ".join(f"{place}: write {option}" for place in places)
+
+
+class StepInBackward(_OnOptimizers, frozen=True, tag="step in backward"):
+    """Optimizers use each gradient as soon as it is there, and free it: gradients are never there together."""
+
     def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
         """Say what it changes."""
-        names = " and ".join(optimizer.name for optimizer in self.optimizers)
-        return f"step {names} inside backward, parameter by parameter"
+        return f"step {self.names} inside backward, parameter by parameter"
+
+
+class WithoutForeach(_OnOptimizers, frozen=True, tag="without foreach"):
+    """Optimizers update one parameter after the other: temporary tensors of all are not there together."""
+
+    def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
+        """Say what it changes."""
+        return f"step {self.names} with foreach=False"
+
+    @property
+    def edit(self) -> str:
+        """Say which lines to edit."""
+        return self.written("foreach=False")
+
+
+class Fused(_OnOptimizers, frozen=True, tag="fused"):
+    """Optimizers update a parameter in one kernel, without temporary tensors, which rounds otherwise."""
+
+    rounding: ClassVar[int] = 1
+
+    def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
+        """Say what it changes."""
+        return f"step {self.names} with fused=True, which rounds otherwise"
+
+    @property
+    def edit(self) -> str:
+        """Say which lines to edit."""
+        return self.written("fused=True, without foreach")
 
 
 class DeleteVariable(_Change, frozen=True, tag="delete variable"):
@@ -244,7 +287,9 @@ class HeldVariable(Record, frozen=True):
 
 
 ModuleChange: TypeAlias = Checkpoint | CheckpointSegments | Offload | HalfSaves
-Change: TypeAlias = ModuleChange | ReleaseGradients | StepInBackward | DeleteVariable | ChunkLoss | SplitBatch
+Change: TypeAlias = (
+    ModuleChange | ReleaseGradients | StepInBackward | WithoutForeach | Fused | DeleteVariable | ChunkLoss | SplitBatch
+)
 
 
 class Plan(Record, frozen=True):

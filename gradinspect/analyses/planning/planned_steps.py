@@ -5,12 +5,14 @@ from gradinspect.analyses.planning.changes import (
     Change,
     ChunkLoss,
     DeleteVariable,
+    Fused,
     HeldVariable,
     ModuleUse,
     Place,
     Plan,
     ReleaseGradients,
     StepInBackward,
+    WithoutForeach,
 )
 from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.graph import Record
@@ -26,6 +28,8 @@ class PlannedSteps(Record, frozen=True):
     uses: tuple[ModuleUse, ...]
     release: ReleaseGradients | None = None
     stepping: StepInBackward | None = None
+    without_foreach: WithoutForeach | None = None
+    fused: Fused | None = None
     stepping_refused: str = ""  # why optimizers cannot step inside backward
     deletions: tuple[DeleteVariable, ...] = ()
     chunked: tuple[ChunkLoss, ...] = ()
@@ -38,7 +42,7 @@ class PlannedSteps(Record, frozen=True):
     @property
     def offers(self) -> tuple[Change, ...]:
         """What can be changed without computing anything again."""
-        offers = self.release, *self.deletions, self.stepping
+        offers = self.release, self.without_foreach, *self.deletions, self.stepping
         return tuple(offer for offer in offers if offer is not None)
 
 

@@ -1,10 +1,10 @@
 """Search for a plan, and try it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
 
-from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, SplitBatch, split_of, stepping_of
+from gradinspect.analyses.planning.changes import NO_CHANGE, Change, Plan, SplitBatch, split_of, stepping_of
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.report import PlanReport
 from gradinspect.analyses.planning.search import PlanOutcome, PlanSearch, TimeIsOver
@@ -49,9 +49,7 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
         )
         try:
             run_whole = partial(runs.measure, whole=True)
-            found = search.run(
-                outcome_of(NO_CHANGE, plain), plain.offers, [plain.chunked, _splits(plain, size)], run_whole
-            )
+            found = search.run(outcome_of(NO_CHANGE, plain), plain.offers, _rounding(plain, size), run_whole)
         finally:
             runs.close()
         trial, failures = None, list[str]()
@@ -96,6 +94,11 @@ def _telling(measure: Callable[[Plan], PlanOutcome], limit: int, budget: float) 
         return done[-1]
 
     return measured
+
+
+def _rounding(plain: PlannedSteps, size: WholeSize | None) -> list[Sequence[Change]]:
+    """List what rounds otherwise: one change of each group is made."""
+    return [() if plain.fused is None else (plain.fused,), plain.chunked, _splits(plain, size)]
 
 
 def _splits(plain: PlannedSteps, size: WholeSize | None) -> list[SplitBatch]:

@@ -16,7 +16,7 @@ import torch
 from torch import distributed, nn
 from torch.optim import LBFGS, Optimizer
 
-from gradinspect.analyses.planning.changes import Place, StepInBackward
+from gradinspect.analyses.planning.changes import Fused, Place, StepInBackward, WithoutForeach
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.planning.places import calls_of, place_of
 from gradinspect.recording.frames import is_user_file, line_name, own_frame
@@ -35,6 +35,8 @@ class OptimizerUses:
         self._run = run
         self._phases = phases
         self._places: list[Place] = []
+        self._with_foreach: list[Place] = []
+        self._without_fused: list[Place] = []
         self._num_calls = 0
         self._calls_at_step = WeakKeyDictionary[Optimizer, int]()
         self._options: dict[int, str] = {}  # of optimizers, by id, when backward began
@@ -47,6 +49,16 @@ class OptimizerUses:
             return None
         return StepInBackward(optimizers=tuple(self._places))
 
+    @property
+    def without_foreach(self) -> WithoutForeach | None:
+        """Return which ones can update one parameter after the other; None: none of them."""
+        return WithoutForeach(optimizers=tuple(self._with_foreach)) if self._with_foreach else None
+
+    @property
+    def fused(self) -> Fused | None:
+        """Return which ones can update a parameter in one kernel; None: none of them."""
+        return Fused(optimizers=tuple(self._without_fused)) if self._without_fused else None
+
     def backward(self) -> None:
         """Note that a backward call begins."""
         self._num_calls += 1
@@ -58,7 +70,10 @@ class OptimizerUses:
             return
         frame = sys._getframe(1)
         if optimizer not in self._calls_at_step:
-            self._places.append(place_of(calls_of(optimizer, frame), self._run.base_folder, "optimizer"))
+            place = place_of(calls_of(optimizer, frame), self._run.base_folder, "optimizer")
+            self._places.append(place)
+            self._with_foreach += [place] if uses_foreach(optimizer) else []
+            self._without_fused += [place] if can_be_fused(optimizer) else []
         calls, self._calls_at_step[optimizer] = self._calls_at_step.get(optimizer, 0), self._num_calls
         if self._num_calls - calls != 1:
             self._refuse("a step does not follow each backward call", frame)
@@ -105,6 +120,21 @@ class OptimizerUses:
         if not self.refused:
             user = own_frame(frame)
             self.refused = why if user is None else f"{why} ({line_name(user.f_code.co_filename, user.f_lineno)})"
+
+
+def uses_foreach(optimizer: Optimizer) -> bool:
+    """Return whether an optimizer was told to update parameters together; on the CPU results are the same without."""
+    return any(group.get("foreach") for group in optimizer.param_groups) and all(
+        parameter.device.type == "cpu" for group in optimizer.param_groups for parameter in group["params"]
+    )
+
+
+def can_be_fused(optimizer: Optimizer) -> bool:
+    """Return whether an optimizer of torch has a fused kernel, and was not told to use it."""
+    groups = optimizer.param_groups
+    is_known = type(optimizer).__module__.startswith("torch.optim.")
+    is_plain = not any(group.get("differentiable") or group.get("capturable") for group in groups)
+    return is_known and is_plain and all("fused" in group and not group["fused"] for group in groups)
 
 
 def _is_cleared_by(frame: FrameType | None) -> bool:

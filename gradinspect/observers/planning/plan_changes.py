@@ -18,13 +18,16 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.analyses.planning.changes import (
+    Change,
     ChunkLoss,
     DeleteVariable,
+    Fused,
     Plan,
     ReleaseGradients,
+    StepInBackward,
+    WithoutForeach,
     module_changes_of,
     split_of,
-    stepping_of,
 )
 from gradinspect.analyses.planning.code import ROOT, STEP_IN_BACKWARD, applied_code, stepping_code
 from gradinspect.analyses.planning.deletions import Spot
@@ -32,6 +35,7 @@ from gradinspect.analyses.planning.saved_code import HERE, NOWHERE
 from gradinspect.errors import GradInspectError
 from gradinspect.observers.planning.accumulation import Accumulation
 from gradinspect.observers.planning.chunked_loss import ChunkedLoss
+from gradinspect.observers.planning.optimizer_uses import can_be_fused, uses_foreach
 from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.runner.programs.edited_source import edited_source
@@ -63,7 +67,8 @@ class AppliedPlan:
         self._chunked = next((change for change in plan.changes if isinstance(change, ChunkLoss)), None)
         self._loss = None if self._chunked is None else ChunkedLoss(self._chunked.chunks, self._failed)
         self._handles = ExitStack()
-        self._stepping = stepping_of(plan)  # until it is carried out
+        kinds = (StepInBackward, WithoutForeach, Fused)
+        self._of_optimizers = [change for change in plan.changes if isinstance(change, kinds)]  # until they are made
         self._called: nn.Module | None = None  # the outermost one whose hooks run
 
     def __enter__(self) -> Self:
@@ -86,17 +91,26 @@ class AppliedPlan:
         self._handles.close()
 
     def backward_begins(self) -> None:
-        """Let the optimizers, which are there by now, step inside backward."""
-        if self._stepping is None:
+        """Change the optimizers, which are there by now."""
+        if self._of_optimizers:
+            optimizers = instances_of(Optimizer)
+            for change in self._of_optimizers:
+                self._change_optimizers(change, optimizers)
+            self._of_optimizers.clear()
+
+    def _change_optimizers(self, change: Change, optimizers: list[Optimizer]) -> None:
+        if isinstance(change, StepInBackward):
+            if len(optimizers) != len(change.optimizers):
+                self._failed(GradInspectError("The program makes optimizers after its first backward call."))
+            namespace: dict[str, Any] = {}
+            exec(compile(stepping_code(), _FILE, "exec"), namespace)  # noqa: S102  # what is printed
+            for optimizer in optimizers:
+                namespace[STEP_IN_BACKWARD](optimizer)
             return
-        optimizers = instances_of(Optimizer)
-        if len(optimizers) != len(self._stepping.optimizers):
-            self._failed(GradInspectError("The program makes optimizers after its first backward call."))
-        self._stepping = None
-        namespace: dict[str, Any] = {}
-        exec(compile(stepping_code(), _FILE, "exec"), namespace)  # noqa: S102  # what is printed
-        for optimizer in optimizers:
-            namespace[STEP_IN_BACKWARD](optimizer)
+        is_fused = isinstance(change, Fused)
+        for optimizer in filter(can_be_fused if is_fused else uses_foreach, optimizers):
+            for group in optimizer.param_groups:
+                group.update({"foreach": False, "fused": True} if is_fused else {"foreach": False})
 
     def _deletions(self) -> dict[str, list[tuple[Spot, str]]]:
         """List where variables are deleted, by file."""

@@ -138,6 +138,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
             uses=self._uses.uses,
             release=self._zeroed.release,
             stepping=self._optimizers.offer,
+            without_foreach=self._optimizers.without_foreach,
+            fused=self._optimizers.fused,
             stepping_refused=self._optimizers.refused,
             deletions=deletions,
             backward=self._backward,

@@ -12,12 +12,16 @@ from gradinspect.analyses.planning.changes import (
     CheckpointSegments,
     ChunkLoss,
     DeleteVariable,
+    Fused,
     HalfSaves,
     Offload,
+    Place,
     Plan,
     ReleaseGradients,
+    WithoutForeach,
     describe_plan,
     edits_of,
+    is_exact,
 )
 from gradinspect.analyses.planning.code import applied_code, can_be_written, code_of, part_of
 
@@ -219,3 +223,19 @@ def test_names_that_only_python_itself_can_give_are_not_written() -> None:
     )
 
     assert [can_be_written(name) for name in names] == [True] * 5 + [False] * 6
+
+
+def test_options_of_optimizers_are_written_where_they_are_made() -> None:
+    """Or named, where that line is not known; only a fused kernel rounds otherwise."""
+    known = Place(name="first", after="train.py:5", code="first = AdamW(decay, foreach=True)")
+    loop, fused = WithoutForeach(optimizers=(known,)), Fused(optimizers=(known, Place(name="second")))
+
+    assert describe_plan(Plan(changes=(loop, fused))) == (
+        "step first with foreach=False; step first and second with fused=True, which rounds otherwise"
+    )
+    assert edits_of(Plan(changes=(loop, fused))) == [
+        "at train.py:5, first = AdamW(decay, foreach=True): write foreach=False",
+        "at train.py:5, first = AdamW(decay, foreach=True): write fused=True, without foreach; "
+        "where second is made: write fused=True, without foreach",
+    ]
+    assert (is_exact(Plan(changes=(loop,))), is_exact(Plan(changes=(fused,)))) == (True, False)
