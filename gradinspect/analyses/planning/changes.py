@@ -32,7 +32,7 @@ class ModuleUse(Record, frozen=True):
     parts: tuple[SequencePart, ...] = ()  # of a Sequential, in the order in which they run
 
 
-class Place(Record, frozen=True):
+class NamedPlace(Record, frozen=True):
     """An outermost module that was called, or an optimizer: what the program calls it, and where code can change it."""
 
     name: str  # "model", "self.net"
@@ -140,7 +140,7 @@ class ReleaseGradients(_Change, frozen=True, tag="release gradients"):
 class _OnOptimizers(_Change, frozen=True):
     """A change to some optimizers."""
 
-    optimizers: tuple[Place, ...]
+    optimizers: tuple[NamedPlace, ...]
 
     @property
     def names(self) -> str:

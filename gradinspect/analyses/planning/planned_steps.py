@@ -8,7 +8,7 @@ from gradinspect.analyses.planning.changes import (
     Fused,
     HeldVariable,
     ModuleUse,
-    Place,
+    NamedPlace,
     Plan,
     ReleaseGradients,
     StepInBackward,
@@ -24,7 +24,7 @@ class PlannedSteps(Record, frozen=True):
     memory: StepMemory
     flops: int  # of matrix products, convolutions and attention, in all steps
     products: tuple[str, ...]  # the operators that took them
-    roots: tuple[Place, ...]
+    roots: tuple[NamedPlace, ...]
     uses: tuple[ModuleUse, ...]
     release: ReleaseGradients | None = None
     stepping: StepInBackward | None = None

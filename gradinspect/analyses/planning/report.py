@@ -5,7 +5,7 @@ from textwrap import indent
 from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import KIND_NAMES, Origin, is_accelerator, moment_name
-from gradinspect.analyses.planning.changes import HeldVariable, Place, stepping_of
+from gradinspect.analyses.planning.changes import HeldVariable, NamedPlace, stepping_of
 from gradinspect.analyses.planning.code import STEP_IN_BACKWARD, code_of, stepping_code
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
@@ -19,7 +19,7 @@ class PlanReport(Record, frozen=True):
     source: str
     torch_version: str
     search: FoundPlans
-    roots: tuple[Place, ...]
+    roots: tuple[NamedPlace, ...]
     notes: tuple[str, ...]
     not_counted: tuple[str, ...]
     trial: Trial | None = None  # of the cheapest plan that fits
@@ -48,7 +48,7 @@ def flops_ratio(outcome: PlanOutcome, plain: PlanOutcome) -> float | None:
 class Paste(NamedTuple):
     """Code, and the place after which it is pasted; None: it is not known."""
 
-    place: Place | None
+    place: NamedPlace | None
     code: str
 
 
@@ -66,7 +66,7 @@ def optimizers_paste(outcome: PlanOutcome) -> Paste:
     return _paste("\n\n".join((stepping_code(), "".join(calls))), stepping.optimizers)
 
 
-def _paste(code: str, places: Iterable[Place]) -> Paste:
+def _paste(code: str, places: Iterable[NamedPlace]) -> Paste:
     """Paste after the line after which all of some modules or optimizers are made."""
     known = [place for place in places if place.after]
     place = max(known, key=lambda place: int(place.after.rpartition(":")[2]), default=None)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from gradinspect.analyses.planning.changes import ModuleUse, Place, SequencePart
+from gradinspect.analyses.planning.changes import ModuleUse, NamedPlace, SequencePart
 from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.planning.outermost_modules import OutermostModules
@@ -26,7 +26,7 @@ class ModuleUses:
         self.written = WrittenInputs()
 
     @property
-    def roots(self) -> tuple[Place, ...]:
+    def roots(self) -> tuple[NamedPlace, ...]:
         """The outermost modules."""
         return self._modules.roots(self._run.base_folder)
 

@@ -16,15 +16,18 @@ import torch
 from torch import distributed, nn
 from torch.optim import LBFGS, Optimizer
 
-from gradinspect.analyses.planning.changes import Fused, Place, StepInBackward, WithoutForeach
+from gradinspect.analyses.planning.changes import Fused, NamedPlace, StepInBackward, WithoutForeach
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.planning.places import calls_of, place_of
 from gradinspect.recording.frames import is_user_file, line_name, own_frame
+from gradinspect.recording.names.variables import elements_of, is_one_of, isinstance_safely
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.hooks import runs_hooks_of_program
+from gradinspect.torch_api.tensors import known_version
 
 _GRAD = torch.Tensor.grad
 _DATA = torch.Tensor.data
+_OFF = (None, False)
 
 
 class OptimizerUses:
@@ -34,12 +37,12 @@ class OptimizerUses:
         """Start with none."""
         self._run = run
         self._phases = phases
-        self._places: list[Place] = []
-        self._with_foreach: list[Place] = []
-        self._without_fused: list[Place] = []
+        self._places: list[NamedPlace] = []
+        self._with_foreach: list[NamedPlace] = []
+        self._without_fused: list[NamedPlace] = []
         self._num_calls = 0
         self._calls_at_step = WeakKeyDictionary[Optimizer, int]()
-        self._options: dict[int, str] = {}  # of optimizers, by id, when backward began
+        self._options: dict[int, list[tuple[object, ...]]] = {}  # of optimizers, by id, when backward began
         self.refused = ""  # why they cannot step inside backward
 
     @property
@@ -77,7 +80,7 @@ class OptimizerUses:
         calls, self._calls_at_step[optimizer] = self._calls_at_step.get(optimizer, 0), self._num_calls
         if self._num_calls - calls != 1:
             self._refuse("a step does not follow each backward call", frame)
-        has_closure = any(args[1:]) or kwargs.get("closure") is not None
+        has_closure = any(one is not None for one in args[1:]) or kwargs.get("closure") is not None
         self._check(optimizer, frame, has_closure=has_closure)
 
     def _check(self, optimizer: Optimizer, frame: FrameType, *, has_closure: bool) -> None:
@@ -105,7 +108,7 @@ class OptimizerUses:
         else:
             takes_gradient = False
             takes = phase == "after backward" and any(
-                isinstance(value, nn.Parameter) for value in (*args, *kwargs.values())
+                isinstance_safely(value, (nn.Parameter,)) for value in (*args, *kwargs.values())
             )
         if takes and not _is_cleared_by(sys._getframe(1)):
             what = "gradients" if takes_gradient else "parameters"
@@ -124,17 +127,18 @@ class OptimizerUses:
 
 def uses_foreach(optimizer: Optimizer) -> bool:
     """Return whether an optimizer was told to update parameters together; on the CPU results are the same without."""
-    return any(group.get("foreach") for group in optimizer.param_groups) and all(
+    return any(group.get("foreach") is True for group in optimizer.param_groups) and all(
         parameter.device.type == "cpu" for group in optimizer.param_groups for parameter in group["params"]
     )
 
 
 def can_be_fused(optimizer: Optimizer) -> bool:
     """Return whether an optimizer of torch has a fused kernel, and was not told to use it."""
+    if not type(optimizer).__module__.startswith("torch.optim."):
+        return False
     groups = optimizer.param_groups
-    is_known = type(optimizer).__module__.startswith("torch.optim.")
-    is_plain = not any(group.get("differentiable") or group.get("capturable") for group in groups)
-    return is_known and is_plain and all("fused" in group and not group["fused"] for group in groups)
+    is_plain = all(group.get(name) in _OFF for group in groups for name in ("differentiable", "capturable"))
+    return is_plain and all("fused" in group and group["fused"] in _OFF for group in groups)
 
 
 def _is_cleared_by(frame: FrameType | None) -> bool:
@@ -144,7 +148,16 @@ def _is_cleared_by(frame: FrameType | None) -> bool:
     return frame is not None and frame.f_code.co_name == "zero_grad" and not is_user_file(frame.f_code.co_filename)
 
 
-def _options_of(optimizer: Optimizer) -> str:
-    return repr(
-        [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
-    )
+def _options_of(optimizer: Optimizer) -> list[tuple[object, ...]]:
+    """Note the options of an optimizer: numbers by their value, tensors by their version, anything else by identity."""
+    return [
+        (name, _noted(value)) for group in optimizer.param_groups for name, value in group.items() if name != "params"
+    ]
+
+
+def _noted(value: object) -> object:
+    if is_one_of(value, (int, float, bool, str)):
+        return value
+    if is_one_of(value, (tuple, list)):
+        return tuple(map(_noted, elements_of(value)))
+    return id(value), known_version(value) if isinstance_safely(value, (torch.Tensor,)) else None

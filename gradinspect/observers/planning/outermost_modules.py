@@ -7,7 +7,7 @@ from weakref import ReferenceType, ref
 
 from torch import nn
 
-from gradinspect.analyses.planning.changes import Place
+from gradinspect.analyses.planning.changes import NamedPlace
 from gradinspect.observers.planning.places import Called, calls_of, place_of
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.threads.threads import NOWHERE
@@ -50,6 +50,6 @@ class OutermostModules:
             if module is not None:
                 yield number, module
 
-    def roots(self, base_folder: Path) -> tuple[Place, ...]:
+    def roots(self, base_folder: Path) -> tuple[NamedPlace, ...]:
         """Describe them all."""
         return tuple(place_of(calls, base_folder, "model") for calls in self._calls)

@@ -3,13 +3,14 @@
 import ast
 import linecache
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
 from torch import nn
 
-from gradinspect.analyses.planning.changes import Place
+from gradinspect.analyses.planning.changes import NamedPlace
 from gradinspect.analyses.planning.code import can_be_written, part_of
 from gradinspect.recording.frames import short_file_name, user_frames
 from gradinspect.recording.names.names import module_paths
@@ -37,8 +38,10 @@ def calls_of(wanted: object, frame: FrameType | None) -> tuple[Called, ...]:
 
 def _name_in(namespace: dict[str, object], wanted: object) -> str:
     """Name an object as a variable, or as a part of a model or of `self`; "" if it is neither."""
-    own = getattr(namespace.get("self"), "__dict__", {})
-    named = (*namespace.items(), *((f"self.{name}", value) for name, value in own.items()))
+    named = [*namespace.items()]
+    with suppress(AttributeError):  # without running its code
+        own = object.__getattribute__(namespace.get("self"), "__dict__")
+        named += [(f"self.{name}", value) for name, value in own.items()]
     for name, value in named:
         if value is wanted and can_be_written(name):
             return name
@@ -57,19 +60,19 @@ def _parts_named(namespace: dict[str, object], wanted: object) -> Iterator[str]:
                 yield part_of(variable.name, path)
 
 
-def place_of(calls: Sequence[Called], base_folder: Path, unnamed: str) -> Place:
+def place_of(calls: Sequence[Called], base_folder: Path, unnamed: str) -> NamedPlace:
     """Describe what is called by the innermost line that calls it where it is also assigned."""
     for called in calls:
         after = ready_after(called)
         if after is not None:
             end = _end_of(after)
-            return Place(
+            return NamedPlace(
                 name=called.name,
                 after=f"{short_file_name(called.file, base_folder)}:{end}",
                 code=linecache.getline(called.file, end).strip(),
                 indent=after.col_offset,
             )
-    return Place(name=calls[0].name if calls else unnamed)
+    return NamedPlace(name=calls[0].name if calls else unnamed)
 
 
 def ready_after(called: Called) -> ast.stmt | None:

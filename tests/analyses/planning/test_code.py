@@ -14,8 +14,8 @@ from gradinspect.analyses.planning.changes import (
     DeleteVariable,
     Fused,
     HalfSaves,
+    NamedPlace,
     Offload,
-    Place,
     Plan,
     ReleaseGradients,
     WithoutForeach,
@@ -227,8 +227,8 @@ def test_names_that_only_python_itself_can_give_are_not_written() -> None:
 
 def test_options_of_optimizers_are_written_where_they_are_made() -> None:
     """Or named, where that line is not known; only a fused kernel rounds otherwise."""
-    known = Place(name="first", after="train.py:5", code="first = AdamW(decay, foreach=True)")
-    loop, fused = WithoutForeach(optimizers=(known,)), Fused(optimizers=(known, Place(name="second")))
+    known = NamedPlace(name="first", after="train.py:5", code="first = AdamW(decay, foreach=True)")
+    loop, fused = WithoutForeach(optimizers=(known,)), Fused(optimizers=(known, NamedPlace(name="second")))
 
     assert describe_plan(Plan(changes=(loop, fused))) == (
         "step first with foreach=False; step first and second with fused=True, which rounds otherwise"

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from gradinspect.analyses.memory.step import Origin
-from gradinspect.analyses.planning.changes import Checkpoint, Place, Plan
+from gradinspect.analyses.planning.changes import Checkpoint, NamedPlace, Plan
 from gradinspect.analyses.planning.report import PlanReport, lowest_sentence, peak_of
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
@@ -23,7 +23,7 @@ def test_the_accelerator_of_a_peak_is_named() -> None:
     """Another one may be the fullest under a plan; the CPU needs no name."""
     other = replace(BEST, on="cuda:1")
     search = FoundPlans(limit=3000, plain=replace(PLAIN, on="cuda:0"), fitting=(other,), lowest=other, num_runs=2)
-    roots = (Place(name="net", after="train.py:12", code="net = GPT()", indent=0),)
+    roots = (NamedPlace(name="net", after="train.py:12", code="net = GPT()", indent=0),)
     report = PlanReport(
         source="train.py", torch_version="2.13", search=search, roots=roots, notes=(), not_counted=("x",)
     )
@@ -43,7 +43,7 @@ def page(limit: int, *, measured: int | None = None, bit_equal: bool | None = Tr
     search = FoundPlans(
         limit=limit, plain=PLAIN, fitting=(BEST,) if limit >= BEST.peak_bytes else (), lowest=BEST, num_runs=5
     )
-    roots = (Place(name="self.net", after="train.py:12", code="self.net = GPT()", indent=8),)
+    roots = (NamedPlace(name="self.net", after="train.py:12", code="self.net = GPT()", indent=8),)
     report = PlanReport(
         source="train.py", torch_version="2.13", search=search, roots=roots, notes=(), not_counted=("x",), trial=trial
     )

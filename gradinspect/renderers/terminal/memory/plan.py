@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from gradinspect.analyses.planning.changes import Place, describe_plan, edits_of
+from gradinspect.analyses.planning.changes import NamedPlace, describe_plan, edits_of
 from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import (
     PlanReport,
@@ -132,7 +132,7 @@ def _verdict(report: PlanReport) -> str:
     return f"It fits with a change: peak {peak_of(best)} instead of {peak}, limit {limit}, {report.source}"
 
 
-def _where(place: Place | None) -> str:
+def _where(place: NamedPlace | None) -> str:
     if place is None:
         return "paste this where what it changes is made, before the first step:"
     return f"paste this after {place.after}, {place.code}"
