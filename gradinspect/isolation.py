@@ -172,7 +172,10 @@ class _Returned:
 
     def exec_module(self, module: "ModuleType") -> None:
         name = module.__spec__.name if module.__spec__ is not None else module.__name__
-        module.__spec__ = self._spec
+        try:  # noqa: SIM105  # contextlib may be a file of the user's
+            module.__spec__ = self._spec
+        except AttributeError:  # of a module that takes no other attributes, as torch's settings
+            pass
         self._finder.restore(name)
 
 

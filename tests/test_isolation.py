@@ -67,3 +67,15 @@ def test_modules_are_loaded_in_the_order_of_a_plain_run(tmp_path: Path) -> None:
     found = gradinspect("trace", script, is_new=True, is_measured=False).stdout
 
     assert found.splitlines()[:2] == plain.splitlines()
+
+
+def test_settings_of_torch_can_be_imported_where_a_program_runs_several_times(tmp_path: Path) -> None:
+    """They take no attributes of a module, and torch was imported before the program."""
+    script = tmp_path / "settings.py"
+    script.write_text(
+        "import torch\nimport torch._functorch.config\nmodel = torch.nn.Linear(2, 1)\n"
+        "model(torch.ones(1, 2)).sum().backward()\n"
+    )
+    done = gradinspect("plan", script, "--fit", "1GiB")
+
+    assert done.returncode == 0, done.stderr
