@@ -28,7 +28,7 @@ def test_every_optimizer_steps_twice(tmp_path: Path) -> None:
         "        opt_g.step()\n    print(step)\n",
     )
 
-    assert output.splitlines()[-2:] == ["9", "No problems found in 12 backward calls of train.py"]
+    assert output.splitlines()[-2:] == ["49", "No problems found in 60 backward calls of train.py"]
 
 
 def test_two_steps_of_accumulated_gradients(tmp_path: Path) -> None:
@@ -37,10 +37,10 @@ def test_two_steps_of_accumulated_gradients(tmp_path: Path) -> None:
         tmp_path,
         "net = nn.Linear(4, 1)\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor step in range(100):\n"
         "    net(torch.randn(8, 4)).mean().backward()\n"
-        "    if step % 8 == 7:\n        optimizer.step()\n        optimizer.zero_grad()\n",
+        "    if step % 40 == 39:\n        optimizer.step()\n        optimizer.zero_grad()\n",
     )
 
-    assert output == "No problems found in 16 backward calls of train.py\n"
+    assert output == "No problems found in 80 backward calls of train.py\n"
 
 
 def test_a_limit_is_said(tmp_path: Path) -> None:
@@ -101,12 +101,12 @@ def test_the_program_stops_where_its_next_graph_begins(tmp_path: Path) -> None:
     """It does not go on to the next backward call."""
     output, _, _ = checked(
         tmp_path,
-        "net = nn.Linear(4, 1)\nfor step in range(20):\n    loss = net(torch.randn(8, 4)).mean()\n"
+        "net = nn.Linear(4, 1)\nfor step in range(80):\n    loss = net(torch.randn(8, 4)).mean()\n"
         "    print(step)\n    loss.backward()\n    print(loss.item() * 0)\n",
     )
 
     assert [line.lstrip("-") for line in output.splitlines()[:-1]] == [
-        text for step in range(12) for text in (str(step), "0.0")
+        text for step in range(60) for text in (str(step), "0.0")
     ]
 
 

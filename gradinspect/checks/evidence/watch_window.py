@@ -17,8 +17,8 @@ from typing import TypeAlias
 LEAST_CALLS = 2  # a second iteration shows what the first one left behind
 MOST_CALLS = 100
 MOST_SECONDS = 10.0  # after the least number of calls
-CHEAP_CALLS = 12
-CHEAP_SECONDS = 2.0  # of this thread's work, after the least number of calls
+CHEAP_CALLS = 60
+CHEAP_SECONDS = 3.0  # of this thread's work, after the least number of calls
 
 Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet: "opt_g has not stepped twice"
 

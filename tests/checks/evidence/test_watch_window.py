@@ -80,7 +80,7 @@ def test_nothing_is_said_where_all_is_known() -> None:
 
 
 def test_a_few_cheap_calls_more_are_watched_while_nothing_was_found() -> None:
-    """All is known after two; twelve are watched, as long as they cost little."""
+    """All is known after two; sixty are watched, as long as they cost little."""
 
     def watched(has_found: bool, seconds_a_call: float) -> int:
         clock = iter(second * seconds_a_call for second in range(100))
@@ -91,8 +91,8 @@ def test_a_few_cheap_calls_more_are_watched_while_nothing_was_found() -> None:
                 return number
         return 0
 
-    assert watched(has_found=False, seconds_a_call=0.01) == 12
-    assert watched(has_found=False, seconds_a_call=1.0) == 3
+    assert watched(has_found=False, seconds_a_call=0.01) == 60
+    assert watched(has_found=False, seconds_a_call=1.0) == 4
     assert watched(has_found=True, seconds_a_call=0.01) == 2
 
 

@@ -1,34 +1,56 @@
-"""Gradients that are cleared between two backward calls of one step, so that the step applies only the last of them.
+"""Backward calls of which every gradient is cleared before a step, so that the step applies only what came later.
 
 NOTE [Discarded on purpose]
-The generator's backward leaves gradients in the discriminator, which are cleared before its own backward: the
-generator's optimizer steps in between, or the two backward calls are on different lines. A closure clears the gradients
-that its optimizer has read: that is during a step. A step that is skipped once is no habit. So a gradient counts as
-discarded if no optimizer has stepped since its backward, if the one that is applied comes from the same line, and if it
-happened before two steps in a row.
+The generator's backward leaves gradients in the discriminator, which are cleared before its own backward; but those in
+the generator stay until it steps. So a call counts as lost only if all that it has left is cleared, unread, before any
+optimizer steps. A closure clears the gradients that its optimizer has read: that is during a step. A step that is
+skipped once is no habit: so it must happen before two steps in a row.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
 LEAST_STEPS = 2
 
 
 @dataclass
-class Discards:
-    """What was cleared of the gradient of one parameter, unused. Lines are numbers of frames."""
+class Left:
+    """What one backward call has left. Lines are numbers of frames, parameters are ids."""
 
-    backward: int | None = None
+    backward: int | None
+    reached: Collection[int]
+    cleared: set[int] = field(default_factory=set)
     clearing: int | None = None
-    is_open: bool = False  # something was cleared since the last step
-    num_steps: int = 0  # in a row, before which something was cleared
 
-    def note(self, backward: int | None, clearing: int | None) -> None:
-        """Note that a gradient of a backward call was cleared, and nobody had used it."""
-        self.backward, self.clearing, self.is_open = backward, clearing, True
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing of it is there any more."""
+        return self.cleared.issuperset(self.reached)
 
-    def step(self, backward: int | None) -> bool:
-        """Note a step with a gradient of a backward call. Returns whether it is the habit to lose the others."""
-        is_lost = self.is_open and backward is not None and backward == self.backward
-        self.num_steps = self.num_steps + 1 if is_lost else 0
-        self.is_open = False
-        return self.num_steps >= LEAST_STEPS
+
+@dataclass
+class Discards:
+    """Follows the backward calls since the last step."""
+
+    _calls: list[Left] = field(default_factory=list)
+    _num_steps: dict[int | None, int] = field(default_factory=dict)  # in a row, before which a line lost its gradients
+
+    def reached(self, backward: int | None, reached: Collection[int]) -> None:
+        """Note a backward call."""
+        self._calls.append(Left(backward, reached))
+
+    def cleared(self, key: int, clearing: int | None) -> None:
+        """Note that a gradient was cleared, and nobody had used or read it."""
+        for call in self._calls:
+            if key in call.reached and key not in call.cleared:
+                call.cleared.add(key)
+                call.clearing = clearing
+
+    def step(self) -> Left | None:
+        """Note a step. Returns the call that is lost by habit before a step that applies others."""
+        calls, self._calls = self._calls, []
+        lost = [call for call in calls if call.is_lost]
+        if len(lost) == len(calls):
+            return None
+        self._num_steps = {call.backward: self._num_steps.get(call.backward, 0) + 1 for call in lost}
+        return next((call for call in lost if self._num_steps[call.backward] >= LEAST_STEPS), None)

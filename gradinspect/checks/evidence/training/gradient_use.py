@@ -68,7 +68,6 @@ class UsedParameter:
     cleared: int = 0
     clearing: int | None = None
     num_dropped: int = 0  # gradients that were cleared, and nobody had used
-    discards: Discards = field(default_factory=Discards)
     steps_before: int = 0  # the last backward that reached it
     read: int = 0
     is_exposed: bool = False  # its `.data` was read or set
@@ -104,6 +103,7 @@ class GradientUse:
     backward: int | None = None  # the frame of the last one
     closures: ClosureUse = field(default_factory=ClosureUse)
     other_losses: OtherLosses = field(default_factory=OtherLosses)
+    discards: Discards = field(default_factory=Discards)
     found: dict[tuple[str, int], GradientMisuse] = field(default_factory=dict)  # by kind and the optimizer's id
     _parameters: dict[int, UsedParameter] = field(default_factory=dict)  # by id
     _last_line: tuple[object, int, int | None] = (None, -1, None)  # key of a frame, time, the frame's number
@@ -151,6 +151,7 @@ class GradientUse:
         for one in added if _any_nonzero(added) else ():
             one.is_added_to = True
         self._look_at_closure(reached, backward)
+        self.discards.reached(backward, reached)
         for tensor, name in leaves:
             leaf = self._known_or_new(tensor)
             if leaf.cleared >= leaf.reached:
@@ -199,7 +200,7 @@ class GradientUse:
         if one.is_fresh and max(one.read, one.cleared, one.unscaled) < one.reached:
             one.num_dropped += 1
             if self.num_steps == one.steps_before == self.num_steps_done:
-                one.discards.note(one.backward, number)
+                self.discards.cleared(id(tensor), number)
         one.cleared, one.clearing, one.is_added_to = self.time, number, False
         self.other_losses.cleared(id(tensor))
         self._last_line = (_key(frame), self.time, number)
@@ -266,11 +267,11 @@ class GradientUse:
             cleared = max(fresh, key=lambda one: one.cleared)
             frames = {"backward": fresh[0].backward, "cleared": cleared.clearing, "step": step}
             self._misuse("cleared", id(optimizer), name_of_optimizer(optimizer), fresh, frames)
-        partial = [one for one in fresh if one.discards.step(one.backward) and one.cleared < one.reached]
-        if partial and len(partial) == len(fresh):
-            first = partial[0]
-            frames = {"cleared": first.discards.clearing, "backward": first.backward, "step": step}
-            self._misuse("partial", id(optimizer), name_of_optimizer(optimizer), partial, frames)
+        lost = self.discards.step()
+        if lost is not None:
+            frames = {"cleared": lost.clearing, "backward": lost.backward, "step": step}
+            names = self.with_ids(lost.reached)
+            self._misuse("partial", id(optimizer), name_of_optimizer(optimizer), names, frames)
         scaled = [one for one in fresh if one.scaler is not None and max(one.unscaled, one.read) < one.reached]
         if scaled and not _is_called_by(frame, SCALER_FILE) and has_scale(scaled[0].scaler):
             frames = {"backward": scaled[0].backward, "step": step}

@@ -408,7 +408,8 @@ class TrainingLog:
             yield self._optimizer_misuse("scheduled", one, one.scheduled[0])
         if one.falls.count >= LEAST_STEPS:
             yield self._optimizer_misuse("falls", one, one.falls.scheduled)
-        if one.num_steps or one.was_compiled or self._gradients.num_backwards < LEAST_STEPS:
+        has_begun = one.step is not None  # a step with a closure may not end before the watch does
+        if has_begun or one.was_compiled or self._gradients.num_backwards < LEAST_STEPS:
             return
         least = LEAST_DROPPED if self._gradients.num_steps else 1  # another optimizer may come first
         optimizer = one.optimizer()

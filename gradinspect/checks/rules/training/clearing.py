@@ -114,8 +114,9 @@ def clearing_findings(fact: GradientMisuse) -> Iterator[Finding]:
         )  # fmt: skip
     elif fact.kind == "partial":
         yield CLEARED.finding(
-            text=f"backward at {line_of(fact.backward)} runs several times for each step, and {line_of(fact.cleared)} "
-            f"clears what the earlier calls have computed: {fact.optimizer} applies the last gradients only.",
+            text=f"Backward runs several times for each step, and {line_of(fact.cleared)} clears all that the call at "
+            f"{line_of(fact.backward)} has computed before it is used: {fact.optimizer} applies only what later calls "
+            "compute.",
             places=(
                 *place_of("cleared", fact.cleared), *place_of("backward", fact.backward), *place_of("step", fact.step),
             ),

@@ -157,8 +157,8 @@ GI363 backward=5 cleared=6 step=7 [w]
   backward at train.py:5 computes the gradients, train.py:6 clears them, and opt steps without any.
   -> Clear the gradients after train.py:7, or before train.py:5.
 GI363 cleared=6 backward=5 step=7 [w]
-  backward at train.py:5 runs several times for each step, and train.py:6 clears what the earlier
-  calls have computed: opt applies the last gradients only.
+  Backward runs several times for each step, and train.py:6 clears all that the call at train.py:5
+  has computed before it is used: opt applies only what later calls compute.
   -> Clear the gradients only where train.py:7 has just run, not for each backward.\
 """)
     assert said(*(replace(one, kind=kind) for kind in clipped)) == snapshot("""\
