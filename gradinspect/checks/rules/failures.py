@@ -32,6 +32,13 @@ FAILED = Rule(
     remedy="Compare what the finding lists with what the call expects.",
 )
 _LEAF = "a leaf Variable that requires grad"
+_KNOWN = (  # what torch says, and what helps
+    ("Inference tensors cannot be saved for backward",
+     "Compute what is trained on under torch.no_grad() instead of torch.inference_mode(), or clone() it afterwards."),
+    ("Expected more than 1 value per channel when training",
+     "A batch norm in train mode needs several examples: let the DataLoader or the loop drop a last batch of one, as "
+     "drop_last=True does, or call eval() where one example is enough."),
+)  # fmt: skip
 _NO_CAST = ("can't be cast to the desired output type", "Found dtype Long but expected")
 
 
@@ -67,6 +74,9 @@ def _remedy(fact: FailedCall) -> str:
     integers = [one.name for one in fact.tensors if one.is_integer]
     if len(integers) == 1 and any(text in fact.error for text in _NO_CAST):
         return f"At {where}, pass {integers[0]}.float()."
+    for text, remedy in _KNOWN:
+        if text in fact.error:
+            return remedy
     if len({one.device for one in fact.tensors}) > 1:
         return "Which device is meant? Make the others there, or move them with to(device)."
     if len({one.dtype for one in fact.tensors}) > 1 and "dtype" in fact.error.lower().replace("scalar type", "dtype"):

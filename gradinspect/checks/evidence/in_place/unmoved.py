@@ -51,7 +51,8 @@ class Unmoved:
     has_stepped: bool = False  # since the last call
     num_calls: int = 0  # that found the same figures as the first
     num_steps: int = 0  # that changed nothing, or were undone
-    arrived: float = 0.0  # the largest element of the gradients that backward left
+    last: float = 0.0  # the largest element of the gradient that the last backward left
+    arrived: float = 0.0  # the largest of those that the last backward before a step left
     used: float = 0.0  # that of those that a step found
     is_undone: bool = False  # a step has changed it
     rate: float | None = None
@@ -111,7 +112,7 @@ class UnmovedLog:
             one.num_steps += one.has_stepped
             one.has_stepped = False
             if one.num_steps:
-                one.arrived = max(one.arrived, _largest_gradient(one))
+                one.last = _largest_gradient(one)
 
     def before_step(self, optimizer: Optimizer, seen: SeenOptimizer) -> None:
         """Look at the gradients that a step finds for parameters that the last ones have not changed."""
@@ -121,6 +122,7 @@ class UnmovedLog:
                 continue
             one.has_stepped, one.optimizer, one.rate = True, seen, rate
             if one.num_steps:
+                one.arrived = max(one.arrived, one.last)
                 one.used = max(one.used, _largest_gradient(one))
 
     def after_step(self, optimizer: Optimizer) -> None:

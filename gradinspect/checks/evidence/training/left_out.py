@@ -7,8 +7,9 @@ model of the program's own, made and trained from scratch as it seems, whose gra
 
 A part of a model that lies before the trained part, such as the backbone before a new head, may be kept as it is
 simply by not passing it to the optimizer, and a prompt or adapters may learn in a model of a library. But a decoder
-behind an encoder that learns is meant to learn as well. So is a parameter of a layer whose other parameters learn, if
-more of the model is trained than is not: groups that are made by names leave such a parameter out.
+behind an encoder that learns is meant to learn as well. So is a parameter of a layer whose other parameters learn, and
+a layer behind one that learns, if twice as much of the model is trained as is not: groups that are made by names or
+types of layers leave such parameters out.
 
 Of several optimizers it is not known which one should have a model, unless two of them hold the same parameters.
 """
@@ -81,16 +82,21 @@ def left_out(
 
 
 def left_in_layers(
-    root: nn.Module, left: dict[int, UsedParameter], held: Collection[int]
+    root: nn.Module, left: dict[int, UsedParameter], held: Collection[int], reached: Sequence[UsedParameter]
 ) -> Iterator[tuple[str, UsedParameter]]:
-    """Yield the parameters of layers that optimizers hold otherwise, with their names. NOTE [Left out on purpose]."""
+    """Yield the parameters of layers that optimizers hold otherwise, with their names. NOTE [Left out on purpose].
+
+    Those of a whole layer count as well if some lie behind one that learns, as all convolutions between their norms.
+    """
     keys = _keys(root).keys()
     if 2 * len(keys & left.keys()) > len(keys & held):
         return
+    own_left = [one for key, one in left.items() if key in keys]
+    is_between = _is_of_user(root) and _is_last_behind(own_left, reached, keys & held)
     for path, module in named_modules(root):
         own = own_parameters(module)
         one_of = {name: left[id(one)] for name, one in own.items() if id(one) in left}
-        if one_of and _keys(module).keys() & held and _seems_trained(module):
+        if one_of and (is_between or _keys(module).keys() & held) and _seems_trained(module):
             yield from ((f"{path}.{name}".lstrip("."), one) for name, one in one_of.items() if _is_untouched(one))
 
 
@@ -127,6 +133,13 @@ def _is_behind(some: Sequence[UsedParameter], reached: Sequence[UsedParameter], 
     if not trained or not own or None in (*trained, *own):
         return False
     return min(one for one in own if one is not None) > max(one for one in trained if one is not None)
+
+
+def _is_last_behind(some: Sequence[UsedParameter], reached: Sequence[UsedParameter], held: Collection[int]) -> bool:
+    """Return whether the last of some parameters is read later than the first that is trained."""
+    trained = [one.first_use for one in reached if id(one.tensor()) in held and one.first_use is not None]
+    own = [one.first_use for one in some if one.first_use is not None]
+    return bool(trained and own) and max(own) > min(trained)
 
 
 def _trains_a_layer(root: nn.Module, held: Collection[int]) -> bool:

@@ -68,7 +68,7 @@ def unheld(
     if left:  # an optimizer may have been copied or loaded, and never stepped
         held = {id(tensor) for optimizer in instances_of(Optimizer) for tensor in held_by(optimizer)}
         left = {key: one for key, one in left.items() if key not in held}
-    for unlike in _unlike_their_model(roots, left, optimizers, registrations) if left else ():
+    for unlike in _unlike_their_model(roots, left, reached, optimizers, registrations) if left else ():
         left.pop(id(unlike.parameter.tensor()), None)
         yield unlike
     for out in left_out(left, reached, roots, optimizers, loaded) if left else ():
@@ -79,6 +79,7 @@ def unheld(
 def _unlike_their_model(
     roots: Sequence[nn.Module],
     left: dict[int, UsedParameter],
+    reached: Sequence[UsedParameter],
     optimizers: Sequence[SeenOptimizer],
     registrations: Registrations,
 ) -> list[Unheld]:
@@ -87,6 +88,7 @@ def _unlike_their_model(
     for root in roots:
         owned = {id(parameter) for parameter in all_parameters(root)}
         optimizer = next((one for one in optimizers if one.num_steps and one.holds() & owned), None)
+        optimizer = optimizer or _before_replacement(root, left, optimizers, registrations)
         if optimizer is None:
             continue
         found += _registered_later(root, left, optimizer, registrations)
@@ -94,11 +96,23 @@ def _unlike_their_model(
         known = {id(one.parameter.tensor()) for one in found}
         held = {key for one in optimizers for key in one.holds()}
         others = {key: one for key, one in left.items() if key not in known}
-        found += (Unheld("group", path, one, None, optimizer) for path, one in left_in_layers(root, others, held))
+        found += (
+            Unheld("group", path, one, None, optimizer) for path, one in left_in_layers(root, others, held, reached)
+        )
         hidden = {key: one for key, one in left.items() if key not in owned}
         for path, module in named_modules(root) if hidden else ():
             found += _hidden_in(path, module, hidden, optimizer, registrations)
     return found
+
+
+def _before_replacement(
+    root: nn.Module, left: dict[int, UsedParameter], optimizers: Sequence[SeenOptimizer], registrations: Registrations
+) -> SeenOptimizer | None:
+    """Return the only optimizer that was made before parameters of a module were replaced."""
+    replaced = [one for parameter in all_parameters(root) if id(parameter) in left
+                and (one := registrations.of(parameter)) is not None and one.is_replacement]  # fmt: skip
+    before = [one for one in optimizers if one.num_steps and any(late.order > one.order for late in replaced)]
+    return before[0] if len(before) == 1 else None
 
 
 def _registered_later(

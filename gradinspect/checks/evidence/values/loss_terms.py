@@ -122,7 +122,8 @@ def _term(calls: Sequence[Call], used: int, is_trained: Callable[[int], bool], *
         is_on_purpose = any(calls[number].name in _DETACHES for number in behind if number > gradient)
         learned = _learned(calls, gradient, is_trained)
         is_known = not calls[gradient].is_attribute  # what a gradient read from `.grad` depends on is not
-        if (learned or not is_known) and (is_linear or (not is_on_purpose and _share_a_leaf(calls, learned, others))):
+        is_part = _share_a_leaf(calls, learned, others) or _are_inputs(calls, gradient, others, is_trained)
+        if (learned or not is_known) and (is_linear or (not is_on_purpose and is_part)):
             return Term(gradient, used)
     return None
 
@@ -143,6 +144,15 @@ def _learned(calls: Sequence[Call], gradient: int, is_trained: Callable[[int], b
 def _share_a_leaf(calls: Sequence[Call], learned: set[int], others: Sequence[Read]) -> bool:
     """Return whether a gradient was taken in the same network that the rest comes from."""
     return any(learned & _leaves(calls, ancestors(calls, other.call, stops_at_leaves=True)) for other in others)
+
+
+def _are_inputs(
+    calls: Sequence[Call], gradient: int, others: Sequence[Read], is_trained: Callable[[int], bool]
+) -> bool:
+    """Return whether nothing else in a residual has a graph but what the gradient was taken by, such as a time."""
+    inputs = {one.leaf for one in calls[gradient].wrt if one.leaf != NO_LEAF and not is_trained(one.leaf)}
+    behind = [_leaves(calls, ancestors(calls, other.call, stops_at_leaves=True)) for other in others]
+    return bool(inputs) and all(leaves and leaves <= inputs for leaves in behind)
 
 
 def _leaves(calls: Sequence[Call], numbers: set[int]) -> set[int]:

@@ -1,4 +1,8 @@
-"""Sums in which a tensor cancels: z + (q - z) is q, so no gradient comes back to z."""
+"""Sums in which a tensor cancels: z + (q - z) is q, so no gradient comes back to z.
+
+Only where a difference is added to something: (mean + noise) - mean is what the density of a sample is made of, and the
+mean cancels there by right.
+"""
 
 import ast
 from collections import Counter
@@ -38,12 +42,13 @@ JUDGE = Judge(BackwardStarts, cancelled_findings)
 
 
 def _sums_of(graph: Graph, readers: Mapping[int, Sequence[Consumer]], difference: int) -> Iterator[int]:
-    """Yield a difference, the first sum that reads it, the first that reads that, and so on."""
+    """Yield the first sum that reads a difference, the first that reads that, and so on."""
     number: int | None = difference
     for _ in range(MAX_SUMS):
         if number is None:
             return
-        yield number
+        if graph.nodes[number].name == "AddBackward0":
+            yield number
         number = next((one.node for one in readers.get(number, ()) if _is_plain_sum(graph.nodes[one.node])), None)
 
 

@@ -41,6 +41,7 @@ ZERO = Rule(
     remedy="Use a straight-through estimator for rounding, z + (z.round() - z).detach(), or rescale the input.",
     must_repeat=1,  # the few values of a small layer may all be negative once, by chance
 )
+PRODUCTS = ("Mm", "Addmm", "Bmm", "Linear")
 ROUNDING = {"Round": "round", "Floor": "floor", "Ceil": "ceil", "Trunc": "trunc", "Sign": "sign", "Sgn": "sgn"}
 CAUSES = (
     Cause(("Clamp", "ClampMin", "ClampMax", "Hardtanh", "Hardsigmoid"),
@@ -87,8 +88,23 @@ def zero_cause(ended: BackwardEnded, number: int) -> Cause | None:
             "Use a straight-through estimator: q + (q.round() - q).detach() of the plain quotient q, with the rounding "
             "that is needed.",
         )
+    if operator in PRODUCTS:
+        return _zero_factor(ended.graph, node)
     dead = dead_unit_cause(ended, number) if operator in ("Relu", "Threshold") else None
     return dead or length_one_cause(ended.graph, number) or cause_in(CAUSES, node)
+
+
+def _zero_factor(graph: Graph, node: Node) -> Cause | None:
+    """Name the parameter that a matrix product multiplies by, where that must be zero everywhere."""
+    known = {one.origin_name for one in node.saved if one.origin == "parameter" and one.origin_name}
+    names = list(known - {one.leaf.name for one in graph.nodes if one.leaf is not None})
+    if len(names) != 1:
+        return None
+    return Cause(
+        (operator_of(node),),
+        f"It multiplies by {names[0]}, which is zero everywhere and does not require grad, so it stays zero.",
+        f"Let {names[0]} learn as well: set its requires_grad before the optimizer is made.",
+    )
 
 
 NEXT_TO_NOTHING = 1e-6  # of the norm that came; the rounding error of float32 is a tenth of that

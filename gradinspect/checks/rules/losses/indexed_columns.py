@@ -43,13 +43,14 @@ def column_findings(starts: BackwardStarts) -> Iterator[Finding]:
     for number in selected:
         node = graph.nodes[number]
         loss = _regression(graph, readers, number)
-        if loss is not None:
+        if loss is not None or _is_of_log_probabilities(graph, node):
             rows, where = output_shape(node)[0], line_of(frame_of(graph, node))
+            line = None if loss is None else frame_of(graph, loss)
             yield COLUMNS.finding(
                 text=f"{where} selects {rows} columns of each of {rows} rows: the result is [{rows}, {rows}], so each "
                 "example is compared with what the other examples have chosen.",
                 places=(
-                    *place_of("indexed", frame_of(graph, node)), *place_of("loss", frame_of(graph, loss)),
+                    *place_of("indexed", frame_of(graph, node)), *place_of("loss", line),
                     *place_of("backward", starts.backward),
                 ),
                 remedy=f"At {where}, take one element of each row: .gather(1, index.unsqueeze(1)).squeeze(1).",
@@ -65,6 +66,12 @@ def _is_square(graph: Graph, node: Node) -> bool:
     before = () if edge is None else output_shape(graph.nodes[edge.next_node])
     after = output_shape(node)
     return len(before) == len(after) == 2 and after[0] == after[1] == before[0] != before[1] and after[0] != 1
+
+
+def _is_of_log_probabilities(graph: Graph, node: Node) -> bool:
+    """Return whether an index selects from a log_softmax: one element of each row is wanted then, in any loss."""
+    edge = node.next_edges[0]
+    return edge is not None and graph.nodes[edge.next_node].name.startswith("LogSoftmaxBackward")
 
 
 def _regression(graph: Graph, readers: Mapping[int, Sequence[Consumer]], start: int) -> Node | None:

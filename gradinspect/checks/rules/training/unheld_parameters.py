@@ -90,7 +90,7 @@ _WORDS = {
         "Make {optimizer} at {created} of the parameters of the model that is trained.",
     ),
     "group": (
-        "{optimizer} holds the other parameters of the same layers. What {created} selects by name or type does not "
+        "{optimizer} holds other parameters of the same model. What {created} selects by name or type does not "
         "include these.",
         "Pass them as well at {created}: let the last group take every parameter that no other group has.",
     ),
@@ -128,8 +128,13 @@ def _words(fact: UnheldParameters) -> tuple[str, str]:
 
 
 def _instead_of_remaking(fact: UnheldParameters) -> str:
-    if fact.where not in fact.names:  # a module
+    if not any(f".{name}".endswith(f".{fact.where}") for name in fact.names):  # a module
         return f"Make {fact.where} once, in __init__, instead of at {line_of(fact.made)}."
+    if fact.made is not None and not fact.made.function.endswith("forward"):
+        return (
+            f"Assign no new nn.Parameter at {line_of(fact.made)}: write the values into the one that {fact.optimizer} "
+            "holds, under torch.no_grad(), by its copy_()."
+        )
     return (
         f"Assign no new nn.Parameter at {line_of(fact.made)}: compute the value in a local variable, and pass that to "
         "the function that a layer calls, such as torch.nn.functional.linear(x, weight, bias)."

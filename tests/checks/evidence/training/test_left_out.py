@@ -195,7 +195,7 @@ def in_layers(*modules: str, change: Callable[[nn.Module], object] = lambda _mod
     change(model)
     left = {id(one): used(one, 1, **fields) for name, one in model.named_parameters() if "bias_hh" in name}
     held = {id(one) for one in model.parameters()} - left.keys()
-    return [name for name, _ in left_in_layers(model, left, held)]
+    return [name for name, _ in left_in_layers(model, left, held, list(left.values()))]
 
 
 def test_a_parameter_of_a_layer_that_learns_otherwise() -> None:
@@ -211,4 +211,19 @@ def test_what_learns_may_be_the_smaller_part() -> None:
     layer = nn.Linear(2, 2)
     left = {id(layer.weight): used(layer.weight, 1)}
 
-    assert list(left_in_layers(layer, left, {id(layer.bias)})) == []
+    assert list(left_in_layers(layer, left, {id(layer.bias)}, list(left.values()))) == []
+
+
+def test_a_layer_between_those_that_learn() -> None:
+    """All convolutions between their norms, but not the stem before them, nor what is most of a model."""
+
+    def found(*places: int) -> list[str]:
+        layers = [nn.Linear(2, 2, bias=False), nn.LayerNorm(2), nn.Linear(2, 2, bias=False), nn.LayerNorm(2)]
+        model = nn.Sequential(*layers, nn.Linear(2, 2))
+        uses = {id(one): used(one, place) for place, one in enumerate(model.parameters())}
+        left = {key: one for place in places for key, one in uses.items() if key == id(layers[place].weight)}
+        return [name for name, _ in left_in_layers(model, left, uses.keys() - left.keys(), list(uses.values()))]
+
+    assert found(0, 2) == ["0.weight", "2.weight"]
+    assert found(0) == []
+    assert found(2) == ["2.weight"]

@@ -56,6 +56,7 @@ def test_over_several_lines_no_name_is_known() -> None:
         graph(op("AddBackward0", None, 1), op("SubBackward0", 2, None), Q),  # z + (q - z.detach())
         graph(op("AddBackward0", 2, 1), op("MulBackward0", 3, None), Z, op("SubBackward0", 4, 2), Q),  # a share of it
         graph(op("SubBackward0", 1, 2), Z, Q),
+        graph(op("SubBackward0", 1, 2), op("AddBackward0", 2, 3), Z, Q),  # a sample less its mean
         graph(op("AddBackward0", 1, 1), Z),
         graph(
             op("AddBackward0", 2, 1),

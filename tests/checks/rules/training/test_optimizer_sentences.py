@@ -118,8 +118,8 @@ GI361 optimizer=1 replaced=2 backward=3 [w]
 GI361 optimizer=1 replaced=2 backward=3 [w, b]
   Backward reaches w and b, but no optimizer holds them: train.py:2 assigns new ones each time it
   runs, and opt keeps the old ones.
-  -> Assign no new nn.Parameter at train.py:2: compute the value in a local variable, and pass that
-  to the function that a layer calls, such as torch.nn.functional.linear(x, weight, bias).\
+  -> Assign no new nn.Parameter at train.py:2: write the values into the one that opt holds, under
+  torch.no_grad(), by its copy_().\
 """)
 
 
