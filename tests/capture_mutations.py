@@ -31,6 +31,7 @@ from gradinspect.graph import (
     SavedValue,
     Storage,
 )
+from gradinspect.renderers.formats import FORMATS
 from gradinspect.renderers.picture.dot.text import WORD_JOINER
 from gradinspect.storage import encode_graph, read_graph
 from gradinspect.units import is_harmless
@@ -81,8 +82,8 @@ DRAWINGS: tuple[list[str], ...] = (
     ["--color-by", "dtype", "--dark"], ["--depth", "0"], ["--fold-shapes"], ["--link", "vscode://file/{path}:{line}"],
     ["--link", "https://x/{file}#L{line}", "--direction", "LR"], ["--around", "#1"],
 )  # fmt: skip
-DATA_SUFFIXES = ("json", "json.gz", "csv", "html", "dot")
-PICTURE_SUFFIXES = ("svg", "png", "pdf")
+PICTURE_SUFFIXES = ("svg", "png", "pdf")  # these take long: one of them for each file
+DATA_SUFFIXES = tuple(row.suffix[1:] for row in FORMATS if row.suffix[1:] not in PICTURE_SUFFIXES)
 
 
 class Slow(BaseException):

@@ -38,8 +38,7 @@ def save(
     """Write a graph to a file, whole or not at all; its suffix determines the format.
 
     `.json` and `.json.gz` can be loaded again; `.svg`, `.png`, `.pdf` and `.dot` are pictures, `.html` is a page to
-    browse, `.csv` has one row per node. `.mmd`, `.graphml`, `.gexf`, `.speedscope.json` and `.modelexplorer.json` are
-    for other tools.
+    browse, `.csv` has one row per node. Every other suffix in the help of `export` is for another tool.
 
     Args:
         graph: What to write.
