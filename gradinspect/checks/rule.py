@@ -24,7 +24,7 @@ class Rule(Record, frozen=True, kw_only=True):
     explains: tuple[str, ...] = ()  # codes of findings that are a consequence of it, where they name one of its lines
     is_general: bool = False  # not reported of what another finding names already
     is_nonfinite: bool = False  # its first line makes NaN or Inf, which later calls meet again
-    must_repeat: int = 0  # reported only if each observed backward on that line shows it, and at least so many do
+    must_repeat: int = 0  # reported only if all observed backwards on that line show it, and at least this many do
 
     @property
     def sample(self) -> str:

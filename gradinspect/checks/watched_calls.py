@@ -41,7 +41,7 @@ def findings_of_calls(calls: Sequence[WatchedCall], held_back: Mapping[str, int]
 
     Args:
         calls: In the order in which they were made.
-        held_back: The codes that count only if every call on the same line shows them, and at least so many do.
+        held_back: The codes that count only if all calls on the same line show them, and how many calls at least.
     """
     for call in calls:
         yield from call.found

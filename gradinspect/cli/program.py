@@ -54,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        0 done, 1 a check found something, 2 the user can fix it, 3 the user's script failed, 4 we did; with --continue,
-        what the script itself ended with.
+        0 done, 1 a check found something, 2 the user can fix it, 3 the user's script failed, 4 gradinspect failed; with
+        --continue, the exit code of the script.
     """
     try:
         return _main(arguments)
@@ -130,7 +130,7 @@ def _answer(run: Callable[[], object], words: Sequence[str], say: Callable[[str]
 
 
 def _failed(error: BaseException, words: Sequence[str], say: Callable[[str], None]) -> int:
-    """Say what the parser or the system refuses, or that we failed; return the exit code.
+    """Report what the parser or the system refuses, or a bug of ours; return the exit code.
 
     Raises:
         OSError: It names no file, so it may be about our output.
@@ -171,7 +171,7 @@ def _is_lack_of_memory(error: BaseException) -> bool:
             return error.errno == errno.ENOMEM
         case ImportError():  # the loader's words; there is no number
             return "failed to map segment" in str(error) or "cannot allocate memory" in str(error).lower()
-        case SystemError():  # CPython fails so where it has no memory for an exception
+        case SystemError():  # CPython fails like this if it has no memory for an exception
             return _is_address_space_limited()
     return False
 

@@ -48,7 +48,7 @@ class ModelInputs:
         left = frozenset(key for key, storage in self._left.items() if storage() is not None)
         return left.union(map(key_of_storage, self._storages()))
 
-    def let_go(self) -> None:
+    def drop_tensors(self) -> None:
         """Refer to no tensor any more: afterwards, torch would refuse to swap one that has a weak reference of ours."""
         self._left |= {key_of_storage(storage): HiddenRef(storage) for storage in self._storages()}
         self._given = {}

@@ -185,11 +185,11 @@ class Recorder:
         if self._is_leaving:
             self._leave()
 
-    def let_go(self) -> None:
+    def drop_tensors(self) -> None:
         """Refer to no tensor that the program may still swap, once nothing hides our references from torch."""
-        self.kept_names.let_go()
-        self.inputs.let_go()
-        self.others.let_go()
+        self.kept_names.drop_tensors()
+        self.inputs.drop_tensors()
+        self.others.drop_tensors()
 
     @uncompiled
     def _switched(self, is_compiled: bool, caller: FrameType | None) -> None:
@@ -218,7 +218,7 @@ class Recorder:
             self.own.latest = end
 
     def dismiss(self, listener: CallListener) -> None:
-        """Tell a listener of no more calls."""
+        """Stop reporting calls to a listener."""
         if listener in self.listeners:
             self.listeners.remove(listener)
 

@@ -177,7 +177,7 @@ class Session(Generic[T]):
                 print(f"warning: {sentence}", file=sys.stderr)
 
     def _on_missed(self, kind: CallKind) -> None:
-        """Tell the observer of a call that it is not called for."""
+        """Report a missed call to the observer."""
         self._observer.missed(kind)
 
     def _on_engine_call(self, call: EngineCall) -> CallEnd | None:

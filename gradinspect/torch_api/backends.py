@@ -3,7 +3,7 @@
 NOTE [Backends, one after the other]
 `eager` runs what TorchDynamo has captured, `aot_eager` also AOTAutograd's forward and backward graphs, and
 `aot_eager_decomp_partition` also with operators decomposed and the graphs cut as inductor has them cut. The first with
-which a program goes wrong is the part that is to blame. `mode` and `options` are for the program's own backend.
+which a program goes wrong shows which part is at fault. `mode` and `options` are for the program's own backend.
 
 NOTE [Equal random numbers]
 Inductor draws random numbers by a generator of its own, and decomposes dropout into other draws, unless
@@ -63,7 +63,7 @@ class _Compile:
                 return original(*args, **kwargs)
             name = _name_of(kwargs.get("backend", "inductor"))
             if not kwargs.get("disable"):
-                self._begins(name)
+                self._prepare(name)
             if self._backend is not None:
                 kwargs = {key: value for key, value in kwargs.items() if key not in {"mode", "options"}}
                 kwargs["backend"] = self._backend
@@ -71,7 +71,7 @@ class _Compile:
 
         return compile
 
-    def _begins(self, name: str) -> None:
+    def _prepare(self, name: str) -> None:
         if name not in self._asked:
             self._asked.append(name)
         if self._as_random_as_eager and (self._backend or name) in _DECOMPOSING:
@@ -91,7 +91,7 @@ def _see_graphs(watch: Watch) -> None:
     module = import_module(_COMMON)
     original: Any = getattr(module, _AOT, None)
     if original is None:
-        return  # another torch: no graph is seen
+        return  # another version of torch: no graph is seen
 
     @functools.wraps(original)
     def watched(*args: Any, **kwargs: Any) -> Any:
@@ -108,6 +108,6 @@ def run_boxed(compiled: Any, arguments: Sequence[Any]) -> Any:
 
 
 def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """Say of a function that it takes the arguments of a graph as one list, which AOTAutograd looks for."""
+    """Mark a function as one that takes the arguments of a graph as one list, which AOTAutograd looks for."""
     run._boxed_call = True  # type: ignore[attr-defined]  # of a function
     return run

@@ -41,7 +41,7 @@ _USES = frozenset(("torch.compile", "torch._dynamo.optimize", "torch._dynamo.exp
 def noticed_regions(
     switched: Callable[[bool, FrameType | None], None], hook_ids: Callable[[], Collection[int]]
 ) -> Iterator[None]:
-    """Tell when the program enters compiled code, and when it leaves it.
+    """Report when the program enters compiled code, and when it leaves it.
 
     Args:
         switched: Called on its thread, with whether it enters, and the frame that calls the compiled function.

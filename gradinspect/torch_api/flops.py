@@ -48,7 +48,7 @@ def operator_flops(operator: str, *arguments: Hashable, out: Hashable) -> int | 
         return None
     try:
         return int(formula(*arguments, out_val=out))
-    except (TypeError, ValueError, IndexError, AssertionError):  # a record may come from another torch
+    except (TypeError, ValueError, IndexError, AssertionError):  # a record may come from another version of torch
         return None
 
 
@@ -77,5 +77,5 @@ def call_flops(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], resu
         return 0
     try:
         return int(formula(*args, **kwargs, out_val=result))
-    except (TypeError, ValueError, IndexError, AssertionError):  # arguments of another torch
+    except (TypeError, ValueError, IndexError, AssertionError):  # arguments of another version of torch
         return 0

@@ -116,7 +116,7 @@ def take_function_mode(mode: TorchFunctionMode) -> int | None:
 
 
 def put_function_mode(mode: TorchFunctionMode, num_above: int) -> None:
-    """Put a mode back into this thread's stack, below so many others."""
+    """Put a mode back into this thread's stack, below `num_above` others."""
     above = [_POP.value() for _ in range(min(num_above, _LENGTH.value()))]
     _PUSH.value(mode)
     for one in reversed(above):

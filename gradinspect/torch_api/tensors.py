@@ -139,7 +139,7 @@ def is_transforming() -> bool:
     return bool(_PEEK.value() is not None) if _PEEK.is_there else True
 
 
-def tells_values() -> bool:
+def can_read_values() -> bool:
     """Return whether operators return tensors with readable values, as they do outside torch.func transforms."""
     return _peek() is None
 

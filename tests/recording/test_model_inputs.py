@@ -81,7 +81,7 @@ def test_what_is_let_go_is_known_by_its_memory() -> None:
     inputs = ModelInputs()
     kept, gone, shown = torch.ones(1), torch.ones(1), torch.ones(2)
     inputs.note((kept, gone, shown), None)
-    inputs.let_go()
+    inputs.drop_tensors()
     part = shown[:1]
     del gone, shown
 

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 Pairs: TypeAlias = list[tuple[int, int]]
 
-EQUAL, SAME_OPERATOR, SAME_SHAPE = 6, 3, 1  # what a pair is worth; 0: it is none
-MAX_CELLS: Final = 2_500  # of one alignment by all pairs
+EQUAL, SAME_OPERATOR, SAME_SHAPE = 6, 3, 1  # the score of a pair; 0: not a pair
+MAX_CELLS: Final = 2_500  # of the largest table in which all pairs are compared
 WINDOW: Final = 48
 CONTEXT: Final = 6  # nodes of a window that is looked for in both
 
@@ -66,7 +66,7 @@ class Aligner:
     def _one_window(
         self, first: Sequence[Key], second: Sequence[Key], gap: tuple[int, int, int, int]
     ) -> tuple[Pairs, tuple[int, int, int, int]]:
-        """Align the first window of a gap, and keep the first half of it; the rest of the gap is to be done."""
+        """Align the first window of a gap, keep the first half of it, and return the rest of the gap."""
         begin, end, start, stop = gap
         near, far = min(begin + WINDOW, end), min(start + WINDOW, stop)
         half = (WINDOW + 1) // 2
@@ -86,8 +86,8 @@ class Aligner:
         return [(begin + x, start + y) for x, y in known]
 
 
-def worth(one: Key, other: Key) -> int:
-    """Return how well two nodes go together."""
+def match_score(one: Key, other: Key) -> int:
+    """Return how well two nodes match."""
     if one.whole == other.whole:
         return EQUAL
     if one.operator == other.operator:
@@ -96,7 +96,7 @@ def worth(one: Key, other: Key) -> int:
 
 
 def _best(first: Sequence[Key], second: Sequence[Key], *, goes_on: bool) -> Pairs:
-    """Find the rising pairs that are worth most together, comparing all.
+    """Find the rising pairs with the highest total score, comparing all.
 
     A node without a pair costs one, but not at the end if the sequences go on: its pair may be there.
     """
@@ -107,13 +107,13 @@ def _best(first: Sequence[Key], second: Sequence[Key], *, goes_on: bool) -> Pair
     for x in range(rows - 1, -1, -1):
         one, row, below = first[x], best[x], best[x + 1]
         for y in range(columns - 1, -1, -1):
-            pair = worth(one, second[y])
+            pair = match_score(one, second[y])
             skipped = max(below[y], row[y + 1]) - 1
             row[y] = max(below[y + 1] + pair, skipped) if pair else skipped
     pairs: Pairs = []
     x = y = 0
     while x < rows and y < columns:
-        pair = worth(first[x], second[y])
+        pair = match_score(first[x], second[y])
         if pair and best[x][y] == best[x + 1][y + 1] + pair:
             pairs.append((x, y))
             x, y = x + 1, y + 1
@@ -126,11 +126,11 @@ def _best(first: Sequence[Key], second: Sequence[Key], *, goes_on: bool) -> Pair
 
 def _anchors(first: Sequence[Key], second: Sequence[Key]) -> Pairs:
     """Pair the windows that occur once in both, as many as rise in both."""
-    mine, theirs = dict(_lone_windows(first)), dict(_lone_windows(second))
+    mine, theirs = dict(_unique_windows(first)), dict(_unique_windows(second))
     return rising([(place, theirs[window]) for window, place in mine.items() if window in theirs])
 
 
-def _lone_windows(keys: Sequence[Key]) -> Iterator[tuple[tuple[int, ...], int]]:
+def _unique_windows(keys: Sequence[Key]) -> Iterator[tuple[tuple[int, ...], int]]:
     wholes = [key.whole for key in keys]
     windows = [tuple(wholes[place : place + CONTEXT]) for place in range(len(wholes) - CONTEXT + 1)]
     counts = Counter(windows)

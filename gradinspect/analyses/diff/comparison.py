@@ -46,7 +46,7 @@ def diff_graphs(
 
 
 def _are_equal(before: Graph, after: Graph) -> bool:
-    """Return whether the graphs are equal without a closer look."""
+    """Return whether the graphs are equal in every record, so that nothing need be matched."""
     return (
         before.nodes == after.nodes
         and before.roots == after.roots

@@ -20,8 +20,8 @@ def leaf_changes(before: Reading, after: Reading, matching: Matching) -> tuple[L
     inverse = {theirs: mine for mine, theirs in matching.nodes.items()}
     lost = [n for n in before.leaves if n not in matching.nodes]
     gained = [n for n in after.leaves if n not in inverse]
-    frozen = _cut_alone(before.graph, after.graph, matching.nodes, lost)
-    unfrozen = _cut_alone(after.graph, before.graph, inverse, gained)
+    frozen = _frozen_leaves(before.graph, after.graph, matching.nodes, lost)
+    unfrozen = _frozen_leaves(after.graph, before.graph, inverse, gained)
     return (
         *(_change("frozen" if n in frozen else "lost", before.graph, n) for n in lost),
         *(_change("unfrozen" if n in unfrozen else "gained", after.graph, n) for n in gained),
@@ -58,19 +58,17 @@ def _aliases(leaf: Leaf) -> str:
     return f"also {', '.join(leaf.aliases)}" if leaf.aliases else "no other name"
 
 
-def _cut_alone(graph: Graph, other: Graph, matched: dict[int, int], missing: list[int]) -> set[int]:
-    """Find leaves whose every use is None in the other graph, by themselves: frozen, not detached with others.
+def _frozen_leaves(graph: Graph, other: Graph, matched: dict[int, int], missing: list[int]) -> set[int]:
+    """Find leaves that are frozen in the other graph, not detached there together with others.
 
-    From the leaf towards the root, through nodes that only this graph has and that lead to no other leaf, every way
+    From the leaf towards the root, through nodes that only this graph has and that lead to no other leaf, every path
     ends at a node that is in both graphs, and has None at this position in the other one.
     """
     uses = consumers(graph) if missing else {}
-    return {leaf for leaf in missing if _is_cut_alone(graph, other, matched, uses, leaf)}
+    return {leaf for leaf in missing if _is_frozen(graph, other, matched, uses, leaf)}
 
 
-def _is_cut_alone(
-    graph: Graph, other: Graph, matched: dict[int, int], uses: dict[int, list[Consumer]], leaf: int
-) -> bool:
+def _is_frozen(graph: Graph, other: Graph, matched: dict[int, int], uses: dict[int, list[Consumer]], leaf: int) -> bool:
     waiting, num_cuts = [leaf], 0
     while waiting:
         node_id = waiting.pop()

@@ -31,7 +31,7 @@ class CallMatcher:
         for key in (_content, _class_and_path, _path):
             self._pair(range(len(self.before)), range(len(self.after)), key)
             self._walk()
-        self._pair_lone_classes()
+        self._pair_unique_classes()
         self._walk()
         return self.matched
 
@@ -74,7 +74,7 @@ class CallMatcher:
             if index not in self.matched and (found := waiting[key(self.before[index])]):
                 self._add(index, found.popleft())
 
-    def _pair_lone_classes(self) -> None:
+    def _pair_unique_classes(self) -> None:
         """Pair the only call of a class that is left in A with the only one in B."""
         mine, theirs = _by_class(self.before, self.matched), _by_class(self.after, self._taken)
         for name, indices in mine.items():

@@ -100,7 +100,7 @@ _NODES = (
 )
 HAND_WRITTEN = {node.name: node for node in _NODES}
 
-COMPOSED: Final = {  # functions of several operators -> the nodes that they make on the CPU, the telling ones first
+COMPOSED: Final = {  # functions of several operators -> their nodes on the CPU, the most characteristic first
     "batch_norm": ("NativeBatchNormBackward0",),
     "chunk": ("SplitBackward0",),
     "conv1d": ("ConvolutionBackward0",),

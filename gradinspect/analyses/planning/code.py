@@ -109,7 +109,7 @@ def can_be_written(name: str) -> bool:
 
 
 def part_of(name: str, path: str) -> str:
-    """Write a module inside another: `model.body`, or with its path as a text where a part of that is no identifier."""
+    """Write an expression for a module inside another: `model.body`, or a call if its path has no identifiers."""
     has_identifiers = all(part.isidentifier() and not keyword.iskeyword(part) for part in path.split("."))
     if has_identifiers and unicodedata.is_normalized("NFKC", path):  # to which Python turns identifiers
         return f"{name}.{path}"
@@ -146,7 +146,7 @@ def code_of(plan: Plan, names: tuple[str, ...]) -> str:
 
 
 def applied_code(changes: Sequence[ModuleChange], host: str) -> str:
-    """Write the same for one outermost module, which is in the variable `ROOT`.
+    """Write the code that changes one outermost module, which is in the variable `ROOT`.
 
     Args:
         changes: To its modules.

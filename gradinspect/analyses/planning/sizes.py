@@ -2,7 +2,7 @@
 
 NOTE [The next size to try]
 Memory grows with a size nearly along a line. So sizes are doubled until one does not fit, then the line through the two
-nearest sizes says where the limit is crossed; what is next to it is tried. If the line misleads, the middle is tried.
+nearest sizes says where the limit is crossed, and the size next to it is tried. If the line misleads, the middle is.
 """
 
 from collections.abc import Callable
@@ -43,8 +43,8 @@ class SizeSearch:
         """Set up.
 
         Args:
-            limit: Bytes that the peak may have.
-            measure: Runs a size.
+            limit: The most bytes that the peak may take.
+            measure: Runs one size.
         """
         self._limit = limit
         self._measure = measure

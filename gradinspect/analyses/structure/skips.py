@@ -5,9 +5,9 @@ skips.
 
 NOTE [Skips]
 Where the forward pass adds or concatenates (`x + f(x)`), the gradient forks. If two branches leave the block for the
-same node, through different nodes of the block, the shortest way is the skip, and the rest goes through the body. A
-projection on the way (the `downsample` of a ResNet) is still shorter than the body. Equal ways are branches, not skips;
-so are ways that fork at a product: gates, and the query, key and value of attention.
+same node, through different nodes of the block, the shortest path is the skip, and the rest goes through the body. A
+path with a projection (the `downsample` of a ResNet) is still shorter than the body. Equal paths are branches, not
+skips; so are paths that fork at a product: gates, and the query, key and value of attention.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from gradinspect.graph import Graph, Node
 
-MAX_WAYS = 4  # out of a block to one node: a skip, and query, key and value; the steps of an RNN are more
+MAX_PATHS = 4  # out of a block to one node: a skip, and query, key and value; the steps of an RNN are more
 MERGES = frozenset({"AddBackward0", "SubBackward0", "CatBackward0", "StackBackward0"})
 
 
@@ -27,8 +27,8 @@ class SkipEdge(NamedTuple):
     position: int
 
 
-class _Way(NamedTuple):
-    """The shortest way from the output of a block to a node in it."""
+class _Path(NamedTuple):
+    """The shortest path from the output of a block to a node in it."""
 
     length: int
     has_forked: bool
@@ -49,27 +49,27 @@ def skip_edges(graph: Graph, ids: range, forks: Sequence[int] | None = None) -> 
     """
     if not _has_fork(graph, ids, forks):
         return frozenset()
-    ways: dict[int, _Way] = {ids.start: _Way(0, has_forked=False)}
+    paths: dict[int, _Path] = {ids.start: _Path(0, has_forked=False)}
     exits: dict[int, list[tuple[int, bool, SkipEdge]]] = {}
     for tail in ids:
-        if tail not in ways:
+        if tail not in paths:
             continue
-        way = ways[tail]
-        has_forked = way.has_forked or _forks(graph, graph.nodes[tail])
+        path = paths[tail]
+        has_forked = path.has_forked or _forks(graph, graph.nodes[tail])
         for position, edge in enumerate(graph.nodes[tail].next_edges):
             if edge is None or graph.nodes[edge.next_node].kind == "accumulate_grad":
                 continue
             if edge.next_node not in ids:
-                exits.setdefault(edge.next_node, []).append((way.length, has_forked, SkipEdge(tail, position)))
-            elif edge.next_node not in ways or way.length + 1 < ways[edge.next_node].length:
-                ways[edge.next_node] = _Way(way.length + 1, has_forked)
+                exits.setdefault(edge.next_node, []).append((path.length, has_forked, SkipEdge(tail, position)))
+            elif edge.next_node not in paths or path.length + 1 < paths[edge.next_node].length:
+                paths[edge.next_node] = _Path(path.length + 1, has_forked)
     return frozenset(skip for out in exits.values() if (skip := _shortest(out)) is not None)
 
 
 def _shortest(exits: list[tuple[int, bool, SkipEdge]]) -> SkipEdge | None:
     """Return the exit that is nearer than all others, if it forked from them at a sum."""
     (length, has_forked, edge), *others = sorted(exits)
-    return edge if has_forked and 0 < len(others) < MAX_WAYS and length < others[0][0] else None
+    return edge if has_forked and 0 < len(others) < MAX_PATHS and length < others[0][0] else None
 
 
 def _has_fork(graph: Graph, ids: range, forks: Sequence[int] | None) -> bool:

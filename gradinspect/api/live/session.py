@@ -64,10 +64,10 @@ class LiveSession(Generic[T]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
-        """Observe no longer."""
+        """Stop observing."""
         self.run.has_failed = self.run.has_failed or kind is not None
         self._stack.close()
-        self.run.recorder.let_go()
+        self.run.recorder.drop_tensors()
         release_wrappers()
 
     def call(self, function: Callable[[], R]) -> R:
@@ -78,7 +78,7 @@ class LiveSession(Generic[T]):
         """Return what was seen; None if nothing was.
 
         Raises:
-            Exception: An error of ours, which the observed code has not seen.
+            Exception: An error of ours, which was kept from the observed code.
         """
         self.observer.settle()
         problem = self.run.problem or self.run.interceptor.problem or self.observer.problem

@@ -287,7 +287,7 @@ def _path(calls: Sequence[Call], live: Sequence[int], end: int, bit: int) -> tup
 def _outcome_without_cut(
     calls: Sequence[Call], seen: Sequence[int], live: Sequence[int], needed: set[int], root: Read
 ) -> FlowOutcome:
-    """Tell where a value went that no call carried to the root."""
+    """Say where a value went that no call carried to the root."""
     left = [number for number in seen if calls[number].cause == "python"]
     first = seen[0] if seen else None
     if left:

@@ -20,7 +20,7 @@ class RunOption(NamedTuple):
 
     option: str
     not_of: tuple[str, ...] = ()  # verbs that do not have it
-    of_callables: bool = False  # whether it has no effect on what is run as a whole either
+    of_callables: bool = False  # whether it has an effect on callables only, not on a whole script
     each: bool = True  # whether it can be given for several sources, each of which is run with it
 
 
@@ -183,7 +183,7 @@ def check_no_run_option(given: Mapping[str, object], label: str, what: str) -> N
     Args:
         given: Options, and whether they are given.
         label: The file.
-        what: It is, in words.
+        what: What the file is, in words.
 
     Raises:
         GradInspectError: One is.
@@ -248,7 +248,7 @@ def label_of(source: str) -> str:
 
 
 def _read_program(**values: Any) -> Request:  # noqa: ANN401  # any options
-    """Read the options of a verb that runs a program, to which a capture file says too little."""
+    """Read the options of a verb that runs a program, for which a capture file has too little."""
     return _read_request(**values)
 
 

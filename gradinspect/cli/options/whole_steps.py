@@ -50,7 +50,7 @@ def seconds_of(option: str, text: str) -> float:
     """Read a time.
 
     Raises:
-        GradInspectError: It is none.
+        GradInspectError: It is not a time.
     """
     try:
         seconds = float(text.removesuffix("s"))

@@ -242,7 +242,7 @@ def stepping(
 
 
 def step_memory(num_steps: int) -> "Question[StepMemory]":
-    """Ask what so many whole training steps need."""
+    """Ask how much memory `num_steps` whole training steps need."""
 
     def observe(run: "Run") -> "Observer[StepMemory]":
         from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
@@ -258,7 +258,7 @@ def step_memory(num_steps: int) -> "Question[StepMemory]":
 
 
 def planned_steps(num_steps: int, plan: "Plan", branches: "Branches | None" = None) -> "Question[PlannedSteps]":
-    """Ask what so many whole training steps need under a plan, and what else could be changed."""
+    """Ask how much memory `num_steps` training steps need under a plan, and what else could be changed."""
 
     def observe(run: "Run") -> "Observer[PlannedSteps]":
         from gradinspect.observers.planning.step_plan_observer import StepPlanObserver
@@ -281,7 +281,7 @@ def step_values(how: "CompiledRun") -> "Question[StepValues]":
 
 
 def real_steps(num_steps: int, plan: "Plan") -> "Question[RealSteps]":
-    """Ask how long so many training steps take under a plan, and for their gradients."""
+    """Ask how long `num_steps` training steps take under a plan, and for their gradients."""
 
     def observe(run: "Run") -> "Observer[RealSteps]":
         from gradinspect.observers.planning.real_steps_observer import RealStepsObserver

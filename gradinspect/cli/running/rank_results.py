@@ -43,12 +43,12 @@ class ReceivedResult(NamedTuple):
 
 
 def no_result(_result: object) -> RankResult:
-    """Tell that there is a result."""
+    """Send only that there is a result."""
     return RankResult()
 
 
 def result_of_graph(graph: Graph) -> RankResult:
-    """Tell what was recorded, without values, which differ from rank to rank."""
+    """Send what was recorded, without values, which differ from rank to rank."""
     content = encode_graph(replace(graph, gradients=None, values=()), compressed=False)
     content = _DEVICE_NUMBER.sub(rb'"\1"', content)
     held = measure_memory(graph).extra_bytes
@@ -59,12 +59,12 @@ def result_of_graph(graph: Graph) -> RankResult:
 
 
 def result_of_graph_in(result: Any) -> RankResult:  # noqa: ANN401  # any result that has a graph
-    """Tell what was recorded."""
+    """Send what was recorded."""
     return result_of_graph(result.graph)
 
 
 def result_of_growth(growth: "Growth") -> RankResult:
-    """Tell what was alive in the end."""
+    """Send what was alive in the end."""
     last = growth.iterations[-1] if growth.iterations else None
     grows = "grows" if growth.grows else "does not grow"
     nodes = "none" if last is None else format_count(last.live_nodes, "node")
@@ -72,7 +72,7 @@ def result_of_growth(growth: "Growth") -> RankResult:
 
 
 def result_of_buckets(report: "BucketReport") -> RankResult:
-    """Tell whose gradient completes each bucket."""
+    """Send whose gradient completes each bucket."""
     from gradinspect.analyses.gradients.buckets import bucket_rows
 
     facts = tuple(
@@ -84,12 +84,12 @@ def result_of_buckets(report: "BucketReport") -> RankResult:
 
 
 def result_of_step_memory(memory: "StepMemory") -> RankResult:
-    """Tell the peak."""
+    """Send the peak."""
     return RankResult("", (("peak", format_bytes(memory.peak_bytes)),))
 
 
 def result_of_findings(found: Findings) -> RankResult:
-    """Tell what was found."""
+    """Send what was found."""
     return RankResult("", (), msgspec.json.encode(found))
 
 

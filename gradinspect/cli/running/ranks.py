@@ -27,7 +27,7 @@ from gradinspect.ranks.troubles import ARRIVAL_S, Trouble, absence_of, end_of, h
 from gradinspect.units import escape_control
 
 T = TypeVar("T")
-PATIENCES = 20  # so many times the patience for a rank that moves on, but does not end
+PATIENCES = 20  # how many times as long to wait for a rank that moves on, but does not end
 NEWS_S = 1.0  # for the news that another rank has failed before
 GOODBYE_S = 2.0
 

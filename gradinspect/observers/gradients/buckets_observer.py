@@ -1,4 +1,4 @@
-"""The buckets of DistributedDataParallel, and the order in which a backward call has their gradients."""
+"""The buckets of DistributedDataParallel, and the order in which a backward call completes them."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from gradinspect.runner.run import Run
 from gradinspect.torch_api.distributed.data_parallel import bucket_log, data_parallel_type, ignored_names, is_reducing
 from gradinspect.torch_api.modules import own_parameters
 
-MAX_CALLS = 20  # within which the buckets must have been made anew: NOTE [Buckets are made twice]
+MAX_CALLS = 20  # within which the buckets must have been rebuilt: NOTE [Buckets are made twice]
 
 
 class BucketsObserver(Observer[BucketReport]):
@@ -58,7 +58,7 @@ class BucketsObserver(Observer[BucketReport]):
         return CallEnd(finish, self.settle)
 
     def _take(self, graph: Graph, models: tuple[Buckets, ...]) -> None:
-        """Keep the call if it fills buckets that are known, or if there is none yet."""
+        """Keep the call if it fills known buckets, or if it is the first."""
         if models or self._report is None:
             job = job_of(os.environ)
             rank, num_ranks = (0, 1) if job is None else (job.rank, job.num_ranks)

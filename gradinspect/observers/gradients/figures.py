@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from gradinspect.graph import GradientStats, Measured
 from gradinspect.recording.values.magnitudes import (
-    NOTHING,
+    NO_ELEMENTS,
     PIECE,
     SAFE,
     UNREADABLE,
@@ -34,7 +34,7 @@ from gradinspect.recording.values.magnitudes import (
 )
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
-from gradinspect.torch_api.tensors import tells_values
+from gradinspect.torch_api.tensors import can_read_values
 
 SMALL = 512  # elements
 MAX_WAITING = 4_096  # calls of `measure` after which all copies are measured
@@ -49,7 +49,7 @@ class Kind(Struct, gc=False):
     shape: tuple[int, ...]
     dtype: str
     num_elements: int
-    most: int  # so many of them are measured together, if they are ordinary; 0 of large ones, which are measured alone
+    most: int  # how many of them are measured together, if they are ordinary; 0: they are large, and measured alone
     waiting: list["Figures"] = []  # those that are to be measured together
 
 
@@ -81,7 +81,7 @@ class Measurements:
 
         Small ones are copied, in the loop itself: a call for each would cost more. NOTE [Groups of small gradients].
         """
-        if not tells_values():
+        if not can_read_values():
             return tuple([None if one is None else Figures(None, None, why_unread(one)) for one in gradients])
         found: list[Figures | None] = []
         full = None
@@ -145,7 +145,7 @@ class Measurements:
         if gradient.is_meta:
             figures.stats = why_unread(gradient)
         elif not kind.num_elements:
-            figures.stats = _stats_of(kind, NOTHING)
+            figures.stats = _stats_of(kind, NO_ELEMENTS)
         elif gradient.is_cpu:
             figures.stats = _stats_of(kind, magnitudes_of(gradient))
         else:

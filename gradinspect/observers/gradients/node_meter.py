@@ -96,15 +96,15 @@ class NodeMeter(Struct, gc=False):
                 self.incoming, measured = measured[: len(reached)], measured[len(reached) :]
             self.outgoing = measured
             if self.passed:
-                self._tell(measured[len(leaving.here) :])
+                self._pass_on(measured[len(leaving.here) :])
         if self.began is None and len(incoming) == 1 and self.incoming is not None:
             came = incoming[0]
             for place in leaving.alone:
                 if outgoing[place] is came and came is not None:
                     shared.passed_on[self.edges[place].next_node] = self.incoming  # type: ignore[union-attr]  # alone
 
-    def _tell(self, measured: Measured) -> None:
-        """Tell the nodes without a hook what has reached them."""
+    def _pass_on(self, measured: Measured) -> None:
+        """Note what has reached the nodes that have no hook."""
         for after, one in zip(self.passed, measured, strict=True):
             after.order = self.order
             after.incoming = (one,)

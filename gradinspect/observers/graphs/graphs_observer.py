@@ -14,7 +14,7 @@ class GraphsObserver(Observer[tuple[Graph, ...]]):
     takes_any_call = True
 
     def __init__(self, run: Run, most: int) -> None:
-        """Set up for at most so many graphs."""
+        """Set up for at most `most` graphs."""
         self._run = run
         self._most = most
         self._graphs: list[Graph] = []

@@ -124,7 +124,7 @@ class AllocatorTracker:
         self.settle()
 
     def has_measured(self, steps: int) -> bool:
-        """Say whether it ran until so many steps had ended."""
+        """Return whether it ran until this many steps had ended."""
         last = self._ended_in
         return not self.is_lost and (last is None or (last.step, last.phase == "after step") >= (steps, True))
 

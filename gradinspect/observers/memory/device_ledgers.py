@@ -11,10 +11,10 @@ class DeviceLedgers:
     """Adds up storages by the device that they are on."""
 
     def __init__(self, num_steps: int, allocator: Callable[[], CachingAllocator] | None = None) -> None:
-        """Start with nothing, and end after so many steps.
+        """Start empty.
 
         Args:
-            num_steps: How many.
+            num_steps: After how many steps to end.
             allocator: Makes one for a device, which gives out blocks for the same storages.
         """
         self.num_asked = self.num_steps = num_steps  # it may go on: NOTE [Optimizers in turn]

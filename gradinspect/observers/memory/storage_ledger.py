@@ -73,10 +73,10 @@ class Ledger:
     """Adds up the storages of one device."""
 
     def __init__(self, num_steps: int, allocator: CachingAllocator | None = None, device: str = CPU) -> None:
-        """Start with nothing, and end after so many steps.
+        """Start empty.
 
         Args:
-            num_steps: How many.
+            num_steps: After how many steps to end.
             allocator: Gives out blocks for the same storages.
             device: Where they are.
         """

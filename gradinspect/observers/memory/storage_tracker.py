@@ -78,7 +78,7 @@ class StorageTracker(TorchDispatchMode):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Follow no longer."""
+        """Stop following."""
         super().__exit__(kind, error, trace)
         self._patches.close()
 

@@ -1,7 +1,7 @@
-"""Digests of a program's gradients, to compare two runs to the last bit without keeping either.
+"""Digests of a program's gradients, to compare the gradients of two runs bit by bit without keeping them.
 
-NOTE [How far gradients are apart]
-The values of a gradient are added up in 256 sums, each value with a sign that is drawn, by the same seed in each run.
+NOTE [How far apart gradients are]
+The values of a gradient are added up in 256 sums, each value with a random sign, from the same seed in each run.
 The squares of the sums add up to about the square of the norm; the sums of a difference are the differences of the
 sums. So the norm of the difference of two gradients is known to about a tenth, though neither is kept.
 """
@@ -41,7 +41,7 @@ def _digest(gradient: torch.Tensor) -> Digest:
 
 
 def _sums(dense: torch.Tensor) -> tuple[float, ...]:
-    """Add up the values with drawn signs. NOTE [How far gradients are apart]."""
+    """Add up the values with random signs. NOTE [How far apart gradients are]."""
     values = ops.flatten(ops.view_as_real(dense) if ops.is_complex(dense) else dense)
     generator = torch.Generator().manual_seed(0)
     sums = ops.zeros(_NUM_SUMS, dtype=torch.float64)

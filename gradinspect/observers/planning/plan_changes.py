@@ -87,7 +87,7 @@ class AppliedPlan:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait no longer."""
+        """Remove the hooks and patches."""
         self._handles.close()
 
     def backward_begins(self) -> None:

@@ -33,7 +33,7 @@ class StepOrder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._attached.close()
 
     def backward(self) -> None:

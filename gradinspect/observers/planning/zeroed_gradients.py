@@ -34,7 +34,7 @@ class ZeroedGradients:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._patches.close()
 
     def _note(

@@ -65,7 +65,7 @@ class KeptNames:
             self._noted = [noted for noted in self._noted if noted.model() is not None or any(_alive(noted))]
             self._limit = max(2 * len(self._noted), FEW)
 
-    def let_go(self) -> None:
+    def drop_tensors(self) -> None:
         """Refer to no tensor of a model that is alive: afterwards, torch would refuse to swap it.
 
         Nothing but a graph holds those of the others, which nobody swaps.

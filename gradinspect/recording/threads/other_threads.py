@@ -260,7 +260,7 @@ class OtherThreads:
         """Mark a node that the recorded thread is known to have made."""
         self._mark(node, OWN)
 
-    def let_go(self) -> None:
+    def drop_tensors(self) -> None:
         """Refer to no leaf any more, which torch refuses to swap then; who made the results may still be asked."""
         with plain_tensors_only():
             for key, (reference, _) in list(self._made.items()):

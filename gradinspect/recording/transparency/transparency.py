@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradinspect.recording.transparency.transparent_frames import stack_without_us, warnings_where_they_belong
+from gradinspect.recording.transparency.transparent_frames import stack_without_us, warnings_without_us
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
 from gradinspect.torch_api.modes import has_torch_function_patch, num_function_modes
 from gradinspect.torch_api.modules import global_hook_ids, global_hook_patch
@@ -30,7 +30,7 @@ def transparent(hook_ids: Callable[[], set[int]]) -> AbstractContextManager[None
     return patched(
         has_torch_function_patch(_fast_paths_as_before),
         global_hook_patch(partial(_compiled_modules_as_before, hook_ids)),
-        Patch(warnings, "_showwarnmsg", warnings_where_they_belong),
+        Patch(warnings, "_showwarnmsg", warnings_without_us),
         *anomaly_stack_patches(stack_without_us),
     )
 

@@ -39,7 +39,7 @@ def frames_without_us(frame: FrameType | None) -> Iterator[FrameType]:
                 frame = frame.f_back
 
 
-def warnings_where_they_belong(show: Callable[[Any], None]) -> Callable[[Any], None]:
+def warnings_without_us(show: Callable[[Any], None]) -> Callable[[Any], None]:
     """Make a `warnings._showwarnmsg` that reports the line a warning would have without us.
 
     The stack level is recovered, and counted without our frames. Then the warning is issued again for that line, so

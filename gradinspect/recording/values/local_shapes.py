@@ -25,7 +25,7 @@ def with_local_shapes(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _locals_of(nodes: Sequence[Node]) -> Iterator[tuple[int, TensorInfo]]:
-    """Yield which node made a DTensor, and what it is like."""
+    """Yield the node that made each DTensor, and what is recorded of the tensor."""
     for number, node in enumerate(nodes):
         if node.leaf is not None and node.leaf.info.local_shape is not None:
             yield number, node.leaf.info

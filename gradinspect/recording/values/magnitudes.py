@@ -1,11 +1,11 @@
 """Norms, means, extremes and counts of the elements of any tensor: the one place that computes them.
 
-NOTE [Numbers at the edge]
+NOTE [Very small and very large numbers]
 The square of a float32 below 1e-23 is 0, and above 1e19 infinite; so a norm taken in the dtype itself is 0 or infinite
 although no element is. On the CPU the largest element says whether that can be: nearly always it cannot, and nothing is
 computed twice. On a device nothing is read in between, so norms and sums are taken in float64 at once; where there is
 none, as on MPS, and of what is float64 itself, the elements are divided by the largest one first. Their rows of figures
-are put together here, in the float64 of Python.
+are combined here, in Python's float64.
 """
 
 import math
@@ -20,7 +20,7 @@ from msgspec import Struct
 from gradinspect.errors import text_of
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.torch_api.patching.originals import ops
-from gradinspect.torch_api.tensors import is_released, plain_tensors_only, tells_values
+from gradinspect.torch_api.tensors import can_read_values, is_released, plain_tensors_only
 
 PIECE = 1 << 18  # elements of a device's tensor at a time
 LEAST_PIECE = 1 << 14  # 64 KiB of float32, also beside a tiny model: smaller ones would be slow
@@ -33,7 +33,7 @@ UNREADABLE = (RuntimeError, NotImplementedError, TypeError, KeyError, IndexError
 
 
 class Magnitudes(NamedTuple):
-    """Those of one tensor, of the absolute values of complex elements. One that is not finite makes the first four so.
+    """The figures of one tensor, or of the absolute values of complex elements; if one is not finite, four are not.
 
     The norm of finite elements is 0 only if all are 0, and infinite only if float64 cannot hold it.
     """
@@ -51,7 +51,7 @@ class Magnitudes(NamedTuple):
         return max(abs(self.low), abs(self.high))
 
 
-NOTHING = Magnitudes(0.0, 0.0, 0.0, 0.0, 0, 0)  # of no elements
+NO_ELEMENTS = Magnitudes(0.0, 0.0, 0.0, 0.0, 0, 0)
 
 
 class PendingFigures(Struct, gc=False):
@@ -63,7 +63,7 @@ class PendingFigures(Struct, gc=False):
 
 def why_unread(tensor: torch.Tensor) -> str | None:
     """Say why the elements of a tensor cannot be read; None if they can, as far as is known."""
-    if not tells_values():
+    if not can_read_values():
         return "inside a torch.func transform"
     if computes_by_itself(tensor):
         return f"{type(tensor).__name__} implements the operators itself"
@@ -94,7 +94,7 @@ def elements_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def magnitudes_of(tensor: torch.Tensor) -> Magnitudes:
-    """Measure a tensor now; one on a device is waited for.
+    """Measure a tensor now, and wait for its device.
 
     Raises:
         RuntimeError: Or another of `UNREADABLE`: it has no readable elements, or its device lacks an operator.
@@ -104,7 +104,7 @@ def magnitudes_of(tensor: torch.Tensor) -> Magnitudes:
         return combined(pending, fetched([pending])[0])
     values = elements = elements_of(tensor)
     if not ops.numel(values):
-        return NOTHING
+        return NO_ELEMENTS
     if values.dtype not in SAFE:
         if ops.is_complex(values):
             values = ops.abs(ops.to(values, torch.complex64) if values.dtype is torch.complex32 else values)
@@ -120,7 +120,7 @@ def magnitudes_of(tensor: torch.Tensor) -> Magnitudes:
 
 
 def is_safe(dtype: torch.dtype, low: float, high: float) -> bool:
-    """Return whether reductions in this dtype can be trusted. NOTE [Numbers at the edge]."""
+    """Return whether reductions in this dtype can be trusted. NOTE [Very small and very large numbers]."""
     least, most = SAFE[dtype]
     largest = max(-low, high)
     return least <= largest <= most or not 0 < largest < math.inf
@@ -141,14 +141,14 @@ def norm_of(tensor: torch.Tensor) -> float:
 
 
 def piece_beside(weights: Iterable[torch.Tensor]) -> int:
-    """Choose how many elements are measured at a time, so that it takes little room on a device beside its weights."""
+    """Choose how many elements are measured at a time, so that it takes little memory beside the weights."""
     with plain_tensors_only():
         num_elements: int = sum(ops.numel(weight) for weight in weights if not weight.is_cpu)
     return min(PIECE, max(LEAST_PIECE, num_elements // PIECES_OF_MODEL))
 
 
 def pending_magnitudes(tensor: torch.Tensor, piece: int = PIECE) -> PendingFigures:
-    """Measure a tensor without waiting for its device, so many elements at a time.
+    """Measure a tensor without waiting for its device, `piece` elements at a time.
 
     Raises:
         RuntimeError: As `magnitudes_of`.
@@ -157,7 +157,7 @@ def pending_magnitudes(tensor: torch.Tensor, piece: int = PIECE) -> PendingFigur
 
 
 def pending_norm(tensor: torch.Tensor, piece: int = PIECE) -> PendingFigures:
-    """Take the norm of a tensor without waiting for its device, so many elements at a time.
+    """Take the norm of a tensor without waiting for its device, `piece` elements at a time.
 
     Raises:
         RuntimeError: As `magnitudes_of`.
@@ -174,7 +174,7 @@ def _pending(
 
 
 def pending_difference(tensor: torch.Tensor, before: torch.Tensor, size: int) -> PendingFigures:
-    """Take the norm of a tensor minus an earlier copy on the CPU, so many elements at a time.
+    """Take the norm of a tensor minus an earlier copy on the CPU, `size` elements at a time.
 
     Raises:
         RuntimeError: As `magnitudes_of`.
@@ -189,7 +189,7 @@ def pending_difference(tensor: torch.Tensor, before: torch.Tensor, size: int) ->
 
 
 def _difference(part: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
-    """Subtract in float32 at least: the difference of two halves may be no half."""
+    """Subtract in float32 at least: the difference of two float16 numbers may not be one."""
     is_narrow = not ops.is_complex(part) and part.dtype not in SAFE
     earlier = ops.to(before, part.device)
     return ops.sub(ops.float(part), ops.float(earlier)) if is_narrow else ops.sub(part, earlier)
@@ -212,7 +212,7 @@ def direction_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def pieces_of(elements: torch.Tensor, size: int = PIECE) -> Iterator[torch.Tensor]:
-    """Yield views of so many elements at most, so that little memory is used besides."""
+    """Yield views of at most `size` elements, so that measuring them takes little memory."""
     number = ops.numel(elements)
     if number <= size or not ops.is_contiguous(elements):
         if number:
@@ -238,9 +238,9 @@ def fetched(several: Sequence[PendingFigures]) -> list[list[list[float]]]:
 
 
 def combined(pending: PendingFigures, rows: Sequence[Sequence[float]]) -> Magnitudes:
-    """Put the rows of the pieces of one tensor together."""
+    """Combine the rows of the pieces of one tensor."""
     if not rows:
-        return NOTHING
+        return NO_ELEMENTS
     scales, _, lows, highs, totals, nonzero, nonfinite = zip(*rows, strict=True)
     is_nan = any(map(math.isnan, lows))
     number = pending.num_elements
@@ -327,7 +327,7 @@ def _real(part: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
 def scaled_by_largest(
     values: torch.Tensor, low: torch.Tensor, high: torch.Tensor, wide: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Divide by the largest element, unless `wide` holds any square. NOTE [Numbers at the edge]."""
+    """Divide by the largest element, unless `wide` holds any square. NOTE [Very small and very large numbers]."""
     if wide is torch.float64 and values.dtype is not torch.float64:
         return ops.ones_like(low, dtype=wide), values
     largest = ops.to(ops.maximum(ops.abs(low), ops.abs(high)), wide)

@@ -266,13 +266,13 @@ class SavedReader:
         return self._numbers.get(maker), "output" if is_output else "activation"
 
     def _unmade_origin(self, tensor: torch.Tensor, version: int, is_output: bool) -> Origin:
-        """Tell the origin of a tensor that no node made, as far as can be read."""
+        """Return the origin of a tensor that no node made, as far as it is known."""
         if is_output:
             return "output"
         return "activation" if version and is_view(tensor) and not is_leaf_here(tensor) else self._leaf_origin(tensor)
 
     def _leaf_origin(self, tensor: torch.Tensor) -> Origin:
-        """Tell what came from outside a model from what it made for itself, such as a dropout mask."""
+        """Return the origin of a leaf: from outside the model, or made in it, such as a dropout mask."""
         if not self._is_in_model or tensor.requires_grad:
             return "input"
         key = storage_key(tensor)

@@ -23,7 +23,7 @@ def render_found_json(graph: Graph, rows: Sequence[FoundNode], condition: str, b
         graph: The graph.
         rows: Its nodes that were found.
         condition: What they were found by.
-        budget: At most so many characters, at least 500: NOTE [Within a budget]. None: everything.
+        budget: The most characters, at least 500: NOTE [Within a budget]. None: everything.
     """
     figures = summarize(graph)
     head: dict[str, object] = {

@@ -13,7 +13,7 @@ from gradinspect.renderers.terminal.text import shorten_apart
 from gradinspect.units import format_bytes, format_count
 
 COLUMNS = ("#", "class", "output", "bytes", "status", "module", "line")
-SHRUNK = (  # in this order, each to so many cells
+SHRUNK = (  # in this order, each to this many cells
     ("class", 16), ("module", 24), ("line", 16), ("output", 16), ("module", 12), ("output", 12), ("line", 12)
 )  # fmt: skip
 RIGHT_ALIGNED = frozenset({"#", "bytes"})

@@ -11,7 +11,7 @@ INSIDE = "inside a CUDA graph capture"
 
 
 def is_capturing() -> bool:
-    """Return whether this thread's stream is being captured; makes no context on a device."""
+    """Return whether this thread's stream is being captured; creates no context on a device."""
     accelerator = torch.accelerator.current_accelerator()
     module = None if accelerator is None else getattr(torch, accelerator.type, None)
     ask = getattr(module, "is_current_stream_capturing", None)

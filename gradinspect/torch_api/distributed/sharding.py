@@ -1,7 +1,7 @@
 """How ranks communicate, and what they share: DTensor, and what `fully_shard` keeps of a module.
 
-None of it is imported here: a program that uses it has imported it, and any other would wait for it. So the names are
-looked up when they are needed first.
+None of it is imported here: a program that uses it has imported it, and others should not have to wait for it. So the
+names are looked up when they are first needed.
 """
 
 import sys
@@ -59,7 +59,7 @@ def is_fully_sharded(module: nn.Module) -> bool:
 
 
 def gathered_parameters(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
-    """Yield the parameters that `fully_shard` gathers for a call of a module: their module, their name, themselves.
+    """Yield the parameters that `fully_shard` gathers for a call of a module, each with its module and its name.
 
     The module has the sharded ones again when the call has ended; these are the leaves of the graph.
     """

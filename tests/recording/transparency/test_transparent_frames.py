@@ -14,7 +14,7 @@ from gradinspect.recording.transparency import transparent_frames
 from gradinspect.recording.transparency.transparent_frames import (
     frames_without_us,
     stack_without_us,
-    warnings_where_they_belong,
+    warnings_without_us,
 )
 
 
@@ -111,7 +111,7 @@ def shown(warn: Any, **filters: Any) -> list[tuple[str, int]]:
     ours = as_ours("def call(then):\n    return then()\n")
     with warnings.catch_warnings():
         warnings.simplefilter(filters.get("action", "always"))
-        show = warnings_where_they_belong(lambda message: found.append((message.filename, message.lineno)))
+        show = warnings_without_us(lambda message: found.append((message.filename, message.lineno)))
         original = warnings._showwarnmsg  # type: ignore[attr-defined]
         warnings._showwarnmsg = show  # type: ignore[attr-defined]
         try:

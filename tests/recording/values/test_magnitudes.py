@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradinspect.recording.values.magnitudes import (
-    NOTHING,
+    NO_ELEMENTS,
     PIECE,
     Magnitudes,
     PendingFigures,
@@ -134,7 +134,7 @@ def test_tensors_of_no_or_one_element_have_figures() -> None:
     """No elements have a norm of 0, also if a sparse tensor stores none; one without dimensions is like any other."""
     sparse = torch.zeros(5).to_sparse()
 
-    assert magnitudes_of(torch.empty(0, 3)) == magnitudes_of(sparse) == as_on_a_device(torch.empty(0)) == NOTHING
+    assert magnitudes_of(torch.empty(0, 3)) == magnitudes_of(sparse) == as_on_a_device(torch.empty(0)) == NO_ELEMENTS
     assert magnitudes_of(torch.tensor(-2.0)) == (2.0, -2.0, -2.0, -2.0, 1, 0)
     assert as_on_a_device(torch.tensor(-2.0)) == (2.0, -2.0, -2.0, -2.0, 1, 0)
 

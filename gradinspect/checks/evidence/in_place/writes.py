@@ -4,11 +4,11 @@ NOTE [When a write happened]
 torch numbers the nodes of a thread, so the next sequence number serves as a clock. A call that writes starts at one
 number and ends at another. If a node made before the call saved the written memory, its saved tensor has changed. If
 the node was made inside the call, it may have saved before or after the write, and the version decides. Reused memory
-needs no care: a saved tensor keeps its memory alive. A custom Function is numbered before its forward runs, and saves
-after it, so writes inside its forward came before saving. Nodes of other threads have numbers of their own, so a write
-knows the next number of each thread; what ran at the same time is not taken for later.
+needs no special care: a saved tensor keeps its memory alive. A custom Function is numbered before its forward runs, and
+saves after it, so writes inside its forward came before saving. Nodes of other threads have numbers of their own, so a
+write knows the next number of each thread; what ran at the same time does not count as later.
 
-A write past autograd is stored with what the memory held before: NOTE [Changed values] in `contents`.
+A write that bypasses autograd is stored with what the memory held before: NOTE [Changed values] in `contents`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class SeenWrite(NamedTuple):
         return self.end != self.start
 
     def repeats(self, other: "SeenWrite") -> bool:
-        """Return whether nothing tells two writes apart but their versions, and no node was made since the first."""
+        """Return whether two writes differ in nothing but their versions, and no node was made since the first."""
         return (
             self.end == other.start == other.end
             and (self.frame, self.op, self.optimizer) == (other.frame, other.op, other.optimizer)
@@ -89,7 +89,7 @@ class WriteLog:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self.steps.__exit__(*error)
 
     def detached(self, tensor: torch.Tensor) -> None:
@@ -100,12 +100,12 @@ class WriteLog:
     def contents(
         self, targets: Sequence[torch.Tensor], index: Any = ..., *, is_silent: bool
     ) -> dict[int, torch.Tensor]:
-        """Copy what a call may write past autograd. NOTE [Changed values] in `contents`.
+        """Copy what a call may write without autograd seeing it. NOTE [Changed values] in `contents`.
 
         Args:
             targets: What it may write to.
             index: The part of it.
-            is_silent: Whether it raises no version.
+            is_silent: Whether it leaves the version as it is.
 
         Returns:
             The bytes, by the id of the tensor; none while no node was made that could have saved anything.

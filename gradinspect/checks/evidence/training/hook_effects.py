@@ -21,7 +21,7 @@ from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.torch_api.patching.originals import ops
-from gradinspect.torch_api.tensors import is_leaf, tells_values
+from gradinspect.torch_api.tensors import can_read_values, is_leaf
 from gradinspect.torch_api.weak import HiddenRef
 
 Effect = Literal["zeroed", "reversed"]
@@ -165,7 +165,7 @@ def _comparing(one: _Compared) -> Callable[..., None]:
 
 def _is_plain(gradient: torch.Tensor) -> bool:
     is_own = type(gradient) is not torch.Tensor and computes_by_itself(gradient)
-    return tells_values() and not is_own and gradient.layout is torch.strided and ops.is_floating_point(gradient)
+    return can_read_values() and not is_own and gradient.layout is torch.strided and ops.is_floating_point(gradient)
 
 
 def _effect(num_before: float, num_after: float, cosine: float) -> Effect | None:

@@ -99,7 +99,7 @@ class MemoryTwice:
         self.found.append((HiddenRef(first), HiddenRef(second), made, step))
 
     def _order(self, tensor: torch.Tensor) -> tuple[int, int]:
-        """Tell which of two came later to the memory: the one that was assigned to, or else registered later."""
+        """Return a larger key for a tensor that got the memory later: it was assigned, or else registered, later."""
         assigned, registered = self._assignment(tensor), self.registrations.first_of(tensor)
         return -1 if assigned is None else assigned[0], -1 if registered is None else registered.order
 

@@ -71,9 +71,9 @@ def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions, *, caption_w
     title = tooltip(f"Autograd graph of {graph.source}")
     is_bare = options.theme == "paper" or caption_width == 0
     label = "" if is_bare else f"  label={caption(scene, drawing, caption_width)}\n"
-    hurry = f" nslimit={LARGE_NSLIMIT}" if len(drawing.boxes) > LARGE else ""
+    limit = f" nslimit={LARGE_NSLIMIT}" if len(drawing.boxes) > LARGE else ""
     packing = f" {PACKING}" if len(graph.roots) > 1 else ""
-    head = f"  graph [rankdir={options.direction}{hurry}{packing} tooltip={title}]\n{label}"
+    head = f"  graph [rankdir={options.direction}{limit}{packing} tooltip={title}]\n{label}"
     lines = "".join(f"  {line}\n" for line in writer.statements())
     ranksep = LEAST_RANKSEP if options.counts_leaves else RANKSEP_OF_COMPACT if options.is_compact else RANKSEP
     preamble = _preamble(scene.palette, ranksep)
@@ -178,7 +178,7 @@ class _Writer:
         return any(group[0].start == 0 for group in self.drawing.columns)
 
     def _side_by_side(self) -> Iterator[str]:
-        """Let columns begin side by side, from left to right."""
+        """Put the first boxes of columns side by side, from left to right."""
         for number in range(len(self.drawing.columns)):
             of = [one.get(number) for one in self.in_columns]
             firsts = [self.drawing.boxes[of.index(column)] for column in range(len(self.drawing.columns[number]))]

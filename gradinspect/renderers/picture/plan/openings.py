@@ -33,7 +33,7 @@ class Opening(NamedTuple):
 
 
 def place_of(scope: Scope, level: int) -> Place:
-    """Tell a scope from all others of one folding."""
+    """Return what tells a scope apart from all others of one folding."""
     ids = node_ids(scope)
     return ids.start, ids.stop, level
 
