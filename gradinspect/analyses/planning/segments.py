@@ -27,7 +27,7 @@ class FlatSequence(NamedTuple):
         return 1 + len(self._cuts())
 
     def in_segments(self, number: int) -> CheckpointSegments:
-        """Cut it into at most so many segments that hold about the same."""
+        """Cut it into segments that hold about the same, at most as many as asked for."""
         use = self.use
         ends = list(accumulate(part.saved_bytes for part in use.parts))
         starts = {0}
