@@ -1,6 +1,6 @@
 """`gradinspect memory`: memory held for backward."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -29,14 +29,17 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.options.user_source import source_reader
+from gradinspect.cli.options.whole_steps import check_can_run_again
 from gradinspect.cli.output.console import can_print_unicode, output_console, print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
+from gradinspect.cli.running.budget_runs import compare_budgets
 from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.data.memory import (
+    BUDGETS,
     FLOPS,
     GROUPS,
     GROWTH,
@@ -46,6 +49,7 @@ from gradinspect.renderers.data.memory import (
     with_depths,
 )
 from gradinspect.renderers.data.table import render_figures, render_table
+from gradinspect.renderers.terminal.memory.budgets import BudgetPage
 from gradinspect.renderers.terminal.memory.flops import FlopsPage
 from gradinspect.renderers.terminal.memory.growth import render_growth
 from gradinspect.renderers.terminal.memory.held import MemoryPage, fitting_depth
@@ -74,6 +78,9 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     at_node: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="What is still held when backward reaches node #N.")
     ] = None,
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="What a compiled step keeps under each activation memory budget.")
+    ] = False,
     output_format: Annotated[
         Literal["table", "csv", "json"],
         typer.Option("--format", metavar="KIND", help="Print table, csv or json.", rich_help_panel=OUTPUT),
@@ -86,6 +93,8 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     gradinspect memory train.py --by line --top 10
 
     gradinspect memory train.py --iterations 5
+
+    gradinspect memory train.py --compiled
     """
 
     def report(graph: Graph) -> None:
@@ -96,30 +105,50 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
             options = _Options(by=by, rows=rows, depth=depth, full=full, moment=_moment(graph, at_node))
             _print_memory(graph, chosen, options, output_format, source_reader(request))
 
-    def report_growth(growth: Growth) -> None:
-        match output_format:
-            case "table":
-                console = output_console()
-                print_lines(render_growth(growth, width=console.width, unicode=can_print_unicode(console)))
-            case "csv":
-                print_text(render_table(ITERATIONS, growth.iterations, "csv"))
-            case "json":
-                print_text(render_figures(growth, GROWTH))
-
+    chosen = {"--depth": depth, "--at-node": at_node, **{f"--{name}": getattr(rows, name) for name in CHOOSING}}
+    if compiled:
+        without = {**chosen, "--iterations": iterations, "--full": full or None, "--by": None if by == "module" else by}
+        _print_budgets(request, without, output_format)
+        return
     if iterations is None:
         report_on(request, questions.graph(), report)
         return
-    of_one = [
-        request.backward,
-        request.grad,
-        request.at,
-        request.root,
-        depth,
-        at_node,
-        *(getattr(rows, n) for n in CHOOSING),
-    ]
+    of_one = [request.backward, request.grad, request.at, request.root, *chosen.values()]
     _check_several_moments(iterations, of_one)
-    report_on(request, questions.growth(iterations), report_growth)
+    report_on(request, questions.growth(iterations), lambda growth: _print_growth(growth, output_format))
+
+
+def _print_growth(growth: Growth, output_format: str) -> None:
+    match output_format:
+        case "table":
+            console = output_console()
+            print_lines(render_growth(growth, width=console.width, unicode=can_print_unicode(console)))
+        case "csv":
+            print_text(render_table(ITERATIONS, growth.iterations, "csv"))
+        case "json":
+            print_text(render_figures(growth, GROWTH))
+
+
+def _print_budgets(request: Request, without: Mapping[str, object], output_format: str) -> None:
+    """Print what a compiled step keeps under each budget.
+
+    Raises:
+        GradInspectError: Another option has no effect, or the program cannot be run several times.
+    """
+    extra = {**without, "--eager": request.eager or None, "--fake": request.fake or None, "--at": request.at}
+    extra |= {"--continue": request.goes_on or None, "--create-graph": request.creates_graph or None}
+    option = next((name for name, value in extra.items() if value is not None), None)
+    if option is not None:
+        raise GradInspectError(f"'{option}' cannot be combined with '--compiled'.", "Remove one of them.")
+    check_can_run_again(request, "--compiled")
+    found = compare_budgets(request)
+    match output_format:
+        case "table":
+            print_lines(terminal_page(BudgetPage).lines(found))
+        case "csv":
+            print_text(render_table(BUDGETS, found.compiled.rows, "csv"))
+        case "json":
+            print_text(render_json(found))
 
 
 def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> None:

@@ -27,6 +27,8 @@ _COMMON = "torch._dynamo.backends.common"
 _AOT = "aot_module_simplified"
 FORWARD, BACKWARD, INFERENCE, PARTITION = "fw_compiler", "bw_compiler", "inference_compiler", "partition_fn"
 _RANDOM = "torch._inductor.config"
+_PARTITIONING = "torch._functorch.config"
+_BUDGET = "activation_memory_budget"
 _DECOMPOSING = ("inductor", "aot_eager_decomp_partition")  # as inductor is configured
 Parts = dict[str, Callable[..., Any]]  # of a backend, by their names: FORWARD and so on; not each backend has all
 Watch = Callable[[Parts], Parts]
@@ -111,3 +113,16 @@ def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     """Mark a function as one that takes the arguments of a graph as one list, which AOTAutograd looks for."""
     run._boxed_call = True  # type: ignore[attr-defined]  # of a function
     return run
+
+
+def memory_budget() -> float:
+    """Return which part of what eager keeps torch's partitioner may keep; 1, unless the program has set it."""
+    return float(getattr(import_module(_PARTITIONING), _BUDGET, 1.0))
+
+
+@contextmanager
+def with_memory_budget(budget: float) -> Iterator[None]:
+    """Let torch's partitioner keep less, and compute more again in backward."""
+    config: Any = import_module(_PARTITIONING)
+    with config.patch(**{_BUDGET: budget}):
+        yield

@@ -8,10 +8,16 @@ tensors, those that torch does not check for changes, other objects, and the gra
 Source: torch/_functorch/_aot_autograd/runtime_wrappers.py, torch 2.13.
 """
 
+from contextlib import suppress
 from operator import getitem
 from typing import Any, NamedTuple
 
+import torch
+
+from gradinspect.torch_api.flops import operator_flops
 from gradinspect.torch_api.nodes import function_class
+from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.tensors import key_of_storage
 
 _INFO = "_lazy_backward_info"  # of the class that torch.compile makes for each compiled graph
 UNCHECKED = "_tensors_no_vc_check"  # an attribute of its nodes
@@ -109,3 +115,38 @@ def forward_name(call: Any) -> str | None:
         return None
     name, function = stack[-1]
     return getattr(function, "__name__", str(name))
+
+
+def storages_of(call: Any) -> dict[int, int]:
+    """Return the storages of what a call computes, and their bytes, by keys that hold within a pair of graphs."""
+    found: dict[int, int] = {}
+    for one in results_of(call):
+        if isinstance(one, torch.Tensor):
+            with suppress(RuntimeError, NotImplementedError):  # it has none: sparse
+                storage = ops.untyped_storage(one)
+                found[key_of_storage(storage)] = _hint(storage.nbytes())
+    return found
+
+
+def _hint(size: Any) -> int:
+    """Return a size, or what a symbolic one was when its graph was traced; nothing guards on it."""
+    return size if isinstance(size, int) else int(size.node.hint)
+
+
+def flops_of(call: Any) -> int:
+    """Return the floating point operations of a call; 0, if torch has no formula for them."""
+    try:
+        arguments = [_shaped(one) for one in call.args]
+        out = [_shaped(one) for one in results_of(call)]
+        name = operator_name(call).rpartition(".")[2]
+        return operator_flops(name, *arguments, out=out[0] if len(out) == 1 else tuple(out)) or 0
+    except (AttributeError, TypeError):  # an argument that is no plain value, or a size without a hint
+        return 0
+
+
+def _shaped(value: Any) -> Any:
+    """Put shapes in the place of tensors."""
+    value = value.meta.get("val") if hasattr(value, "meta") else value
+    if isinstance(value, torch.Tensor):
+        return tuple(_hint(size) for size in value.shape)
+    return tuple(map(_shaped, value)) if isinstance(value, list | tuple) else value

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradinspect.analyses.gradients.stepping import SteppingOutcome
     from gradinspect.analyses.gradients.steps import GradientSteps
     from gradinspect.analyses.gradients.timeline import Timeline
+    from gradinspect.analyses.memory.budgets import BudgetTable
     from gradinspect.analyses.memory.growth import Growth
     from gradinspect.analyses.memory.step import StepMemory
     from gradinspect.analyses.planning.changes import Plan
@@ -182,6 +183,17 @@ def growth(iterations: int) -> "Question[Growth]":
     return Question(
         observe=observe, a_capture_cannot="show several iterations", needs_backward=True, summarize=result_of_growth
     )
+
+
+def budgets() -> "Question[BudgetTable]":
+    """Ask what a compiled step keeps under each activation memory budget."""
+
+    def observe(run: "Run") -> "Observer[BudgetTable]":
+        from gradinspect.observers.memory.budget_observer import BudgetObserver
+
+        return BudgetObserver(run)
+
+    return Question(observe=observe, a_capture_cannot="be compiled again", needs_values=True, needs_backward=True)
 
 
 def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":

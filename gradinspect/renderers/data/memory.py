@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from gradinspect.analyses.memory.budgets import BudgetRow
 from gradinspect.analyses.memory.flops import FlopRow
 from gradinspect.analyses.memory.growth import Growth, Iteration
 from gradinspect.analyses.memory.held import Memory
@@ -32,6 +33,7 @@ FLOPS: Final[Table[FlopRow]] = Table({
     "backward_flops": lambda row: row.backward,
     "nodes": lambda row: " ".join(map(str, row.nodes)),
 })  # fmt: skip
+BUDGETS: Final[Table[BudgetRow]] = Table(all_fields(BudgetRow))
 ITERATIONS: Final[Table[Iteration]] = Table(all_fields(Iteration))
 GROWTH: Final[Columns[Growth]] = fields(
     "source", "kind", "grows", "nodes_per_iteration", "bytes_per_iteration", "iterations", "holders"

@@ -1,0 +1,84 @@
+"""Run a program compiled, in eager and checkpointed, and compare what its steps keep."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from gradinspect.analyses.memory.budgets import BudgetTable, CompiledMemory, UnchangedRun
+from gradinspect.analyses.memory.held import measure_memory
+from gradinspect.analyses.planning.blocks import Block, blocks_of
+from gradinspect.analyses.planning.changes import NO_CHANGE, Plan
+from gradinspect.analyses.planning.planned_steps import PlannedSteps
+from gradinspect.analyses.structure.name_folding import name_by_indices
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.forked_runs import ForkedRuns
+from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.graph import Graph
+from gradinspect.request import Request
+
+EAGER = "eager"
+_NOTHING = "has no backward graph of torch.compile in its first backward call, so there is no budget to choose."
+
+
+def compare_budgets(request: Request) -> CompiledMemory:
+    """Find out what a step of a program keeps under each budget, and without torch.compile.
+
+    Raises:
+        GradInspectError: It compiles nothing, or has no backward call.
+        ScriptFailedError: It failed.
+    """
+    runs = ForkedRuns(request, ("analyses.planning",))
+    compiled = runs.run(request, questions.budgets(), BudgetTable, is_silent=request.quiet)
+    if not compiled.num_graphs and not compiled.notes:
+        raise GradInspectError(f"'{request.label}' {_NOTHING}", "Does it call torch.compile, not with backend 'eager'?")
+    if not compiled.num_graphs:
+        raise GradInspectError(f"'{request.label}': {compiled.notes[0]}", "Choose another backend, such as inductor.")
+    return CompiledMemory(compiled=compiled, without=_without(runs, replace(request, eager=True)))
+
+
+class _Seen(NamedTuple):
+    """A whole step."""
+
+    steps: PlannedSteps
+    held_bytes: int  # when backward begins
+    peak_bytes: int  # of forward and backward
+
+
+def _without(runs: ForkedRuns, request: Request) -> tuple[UnchangedRun, ...]:
+    """Describe the eager step, and the one with its largest repeated block checkpointed."""
+    try:
+        graph = runs.run(request, questions.graph(), Graph, is_silent=True)
+        kept = measure_memory(graph).extra_bytes
+    except (GradInspectError, ScriptFailedError) as error:
+        return (UnchangedRun(what=EAGER, problem=str(error)),)
+    try:
+        eager = _seen(runs, request, NO_CHANGE)
+    except (GradInspectError, ScriptFailedError) as error:
+        return (UnchangedRun(what=EAGER, kept_bytes=kept, problem=str(error)),)
+    other = eager.held_bytes - kept  # weights, and what the program holds itself: the same under a plan
+    rows = [UnchangedRun(what=EAGER, kept_bytes=kept, peak_bytes=eager.peak_bytes - other)]
+    block = next((one for one in blocks_of(eager.steps.uses) if len(one.paths) > 1), None)
+    if block is not None:
+        rows.append(_checkpointed(runs, request, block, other))
+    return tuple(rows)
+
+
+def _checkpointed(runs: ForkedRuns, request: Request, block: Block, other: int) -> UnchangedRun:
+    what = f"{EAGER}, checkpoint {name_by_indices(block.paths)}"
+    try:
+        seen = _seen(runs, request, Plan(changes=(block.checkpointed(block.paths),)))
+    except (GradInspectError, ScriptFailedError) as error:
+        return UnchangedRun(what=what, problem=str(error))
+    return UnchangedRun(what=what, kept_bytes=seen.held_bytes - other, peak_bytes=seen.peak_bytes - other)
+
+
+def _seen(runs: ForkedRuns, request: Request, plan: Plan) -> _Seen:
+    """Watch a step on fake tensors, or measure it where the program reads values."""
+    question = questions.planned_steps(1, plan)
+    try:
+        steps = runs.run(replace(request, fake=True, answers_reads=True), question, PlannedSteps, is_silent=True)
+    except (GradInspectError, ScriptFailedError):
+        steps = runs.run(request, question, PlannedSteps, is_silent=True)
+    first = steps.memory.steps[0]
+    phases = ("forward", "backward")
+    curve = [point.num_bytes for point in steps.memory.curve if point.step == first.number and point.phase in phases]
+    return _Seen(steps, first.held_bytes, max(curve, default=first.held_bytes))

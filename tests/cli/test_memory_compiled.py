@@ -1,0 +1,162 @@
+"""`memory --compiled`: what a compiled step keeps under each budget, beside runs with that budget."""
+
+import json
+from pathlib import Path
+
+import pytest
+from runs import gradinspect, python
+
+HEAD = """
+import sys
+import torch
+import torch._functorch.config
+from torch import nn
+torch.manual_seed(0)
+if len(sys.argv) > 1:
+    torch._functorch.config.activation_memory_budget = float(sys.argv[1])
+"""
+WHOLE = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(16)
+        self.up = nn.Linear(16, 64)
+        self.down = nn.Linear(64, 16)
+    def forward(self, x):
+        return x + nn.functional.dropout(self.down(nn.functional.gelu(self.up(self.norm(x)))), 0.1)
+model = torch.compile(nn.Sequential(Block(), Block(), Block()), backend="aot_eager")
+x = torch.randn(32, 16)
+loss = model(x).square().mean()
+"""
+REGIONS = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(16, 32)
+        self.down = nn.Linear(32, 16)
+    def forward(self, x):
+        x = torch.tanh(x) * x.sigmoid()
+        torch._dynamo.graph_break()
+        return x + self.down(torch.relu(self.up(x)).exp())
+model = nn.Sequential(nn.Linear(4, 16), Block(), nn.GELU(), Block(), nn.Linear(16, 1))
+for block in (model[1], model[3]):
+    block.compile(backend="aot_eager_decomp_partition")
+x = torch.randn(8, 4)
+loss = (model(x) - x.sum(-1, keepdim=True)).square().mean()
+"""
+FUNCTION = """
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g * w, (g * x).sum(0)
+layer, w = nn.Linear(8, 24), nn.Parameter(torch.ones(24))
+@torch.compile(backend="aot_eager", dynamic=True)
+def loss_of(x):
+    y = torch.utils.checkpoint.checkpoint(lambda z: torch.sin(layer(z)).cos(), x, use_reentrant=False)
+    return Scale.apply(y.exp(), w).logsumexp(-1).mean(), y
+loss, hidden = loss_of(torch.randn(7, 8))
+loss = loss + hidden.square().mean()
+"""
+WITNESS = """
+def held(root):
+    modules = [one for one in globals().values() if isinstance(one, nn.Module)]
+    weights = [w for m in modules for w in (*m.parameters(), *m.buffers())]
+    there = {w.untyped_storage()._cdata for w in weights}
+    seen, todo, found = set(), [root], {}
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        for name in dir(node):
+            if name.startswith("_raw_saved_"):
+                raw = getattr(node, name)
+                for one in raw if isinstance(raw, (list, tuple)) else (raw,):
+                    if isinstance(one.data, torch.Tensor) and one.data.untyped_storage()._cdata not in there:
+                        found[one.data.untyped_storage()._cdata] = one.data.untyped_storage().nbytes()
+        todo += [following for following, _ in node.next_functions]
+    return sum(found.values())
+if len(sys.argv) > 1:
+    print(held(loss.grad_fn), flush=True)
+"""
+END = "loss.backward()\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "budgets"),
+    [(WHOLE, ("0", "0.3", "0.6", "1")), (REGIONS, ("0", "0.5", "1")), (FUNCTION, ("0", "0.5", "1"))],
+    ids=["whole", "regions", "function"],
+)
+def test_what_is_kept_is_that_of_a_run_with_the_budget(program: str, budgets: tuple[str, ...], tmp_path: Path) -> None:
+    """To the byte, by a walk over the raw saved tensors of the whole graph."""
+    script = tmp_path / "train.py"
+    script.write_text(HEAD + program + WITNESS + END)
+    done = gradinspect("memory", script, "--compiled", "--format", "json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["compiled"]
+    kept = {f"{row['budget']:g}": row["kept_bytes"] for row in found["rows"]}
+    assert found["notes"] == []
+    assert kept["1"] == found["walked_bytes"]
+    for budget in budgets:
+        ran = python(script, budget)
+        assert ran.returncode == 0, ran.stderr
+        assert kept[budget] == int(ran.stdout.split()[-1])
+
+
+MEASURED = """
+from torch.profiler import ProfilerActivity, profile
+if len(sys.argv) > 1:
+    loss.backward()
+    model.zero_grad()
+    del loss
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
+        model(x).square().mean().backward()
+    now = most = 0
+    memory = [event for event in prof.profiler.kineto_results.events() if event.name() == "[memory]"]
+    for event in sorted(memory, key=lambda event: event.start_ns()):
+        now += event.nbytes()
+        most = max(most, now)
+    print(most + x.nbytes, flush=True)  # it was there before, and is kept
+    sys.exit()
+"""
+
+
+@pytest.mark.slow
+def test_the_peak_is_what_the_allocator_measures(tmp_path: Path) -> None:
+    """But for what operators outside of compiled code, here those of the loss, need while they run."""
+    script = tmp_path / "train.py"
+    script.write_text(HEAD + WHOLE + MEASURED + END)
+    done = gradinspect("memory", script, "--compiled", "--format", "json")
+
+    assert done.returncode == 0, done.stderr
+    peaks = {f"{row['budget']:g}": row["peak_bytes"] for row in json.loads(done.stdout)["compiled"]["rows"]}
+    for budget in ("0", "0.5", "1"):
+        ran = python(script, budget)
+        assert ran.returncode == 0, ran.stderr
+        assert 0 <= int(ran.stdout.split()[-1]) - peaks[budget] <= 2 * 32 * 16 * 4
+    assert len(set(peaks.values())) > 3
+
+
+def test_what_cannot_be_answered_is_said(tmp_path: Path) -> None:
+    """A program that compiles nothing, a backend without a partitioner, and options of one moment."""
+    script = tmp_path / "train.py"
+    script.write_text(HEAD + "model = nn.Linear(4, 1)\nx = torch.randn(2, 4)\nloss = model(x).sum()\n" + END)
+    done = gradinspect("memory", script, "--compiled")
+    assert done.returncode == 2
+    assert "has no backward graph of torch.compile in its first backward call" in done.stderr
+
+    script.write_text(script.read_text().replace("nn.Linear(4, 1)", "torch.compile(nn.Linear(4, 1), backend='eager')"))
+    done = gradinspect("memory", script, "--compiled")
+    assert done.returncode == 2
+    assert "has no backward graph of torch.compile in its first backward call" in done.stderr
+
+    done = gradinspect("memory", script, "--compiled", "--by", "line")
+    assert done.returncode == 2
+    assert "'--by' cannot be combined with '--compiled'" in done.stderr
