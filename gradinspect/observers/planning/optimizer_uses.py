@@ -107,9 +107,7 @@ class OptimizerUses:
             takes = takes_gradient or (owner is _DATA and phase == "after backward")
         else:
             takes_gradient = False
-            takes = phase == "after backward" and any(
-                isinstance_safely(value, (nn.Parameter,)) for value in (*args, *kwargs.values())
-            )
+            takes = phase == "after backward" and any(_is_parameter(value) for value in (*args, *kwargs.values()))
         if takes and not _is_cleared_by(sys._getframe(1)):
             what = "gradients" if takes_gradient else "parameters"
             self._refuse(f"the program takes {what} between backward and zero_grad()", sys._getframe(1))
@@ -123,6 +121,11 @@ class OptimizerUses:
         if not self.refused:
             user = own_frame(frame)
             self.refused = why if user is None else f"{why} ({line_name(user.f_code.co_filename, user.f_lineno)})"
+
+
+def _is_parameter(value: object) -> bool:
+    """Return whether a value is a parameter; on fake tensors it is one by its mark, not by its class."""
+    return isinstance_safely(value, (torch.Tensor,)) and isinstance(value, nn.Parameter)
 
 
 def uses_foreach(optimizer: Optimizer) -> bool:
