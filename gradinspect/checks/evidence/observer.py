@@ -51,6 +51,7 @@ class ChecksObserver(Observer[Findings]):
         gradcheck: bool = False,
         on_graph: Callable[[Graph], object] | None = None,
         leave: Callable[[FrameType], object] | None = None,
+        cheap_calls: int | None = None,
     ) -> None:
         """Set up.
 
@@ -61,6 +62,7 @@ class ChecksObserver(Observer[Findings]):
             on_graph: Gets the graph of each call before the engine runs, and again with its gradients.
             leave: Called with the program's frame when all was observed; by default, nothing more is recorded, and the
                 program is stopped.
+            cheap_calls: How many calls are watched although all is known, if they cost little.
         """
         require_sequence_numbers("check")
         require_function_modes("check")
@@ -74,13 +76,13 @@ class ChecksObserver(Observer[Findings]):
         self._watched = WatchedBackwards(self._logs, run.stop, self._look_at_window, on_graph)
         self._choice = CallChoice(run.request)
         self._steps = OptimizerSteps(run.recorder, self._look_at_window, self._logs.training.may_have_stepped)
-        self._window = self._make_window(num_calls)
+        self._window = self._make_window(num_calls, cheap_calls)
         self._is_settled = False
         self._failure: FailedCall | None = None
         self._is_ending = False  # NOTE [The end of watching]
         self._leave_program = leave or self._end_recording
 
-    def _make_window(self, num_calls: int | None) -> WatchWindow:
+    def _make_window(self, num_calls: int | None, cheap_calls: int | None) -> WatchWindow:
         logs = self._logs
         is_fixed = self._run.request.grad is not None or logs.ranks is not None  # ranks must end at the same call
         return WatchWindow(
@@ -88,6 +90,7 @@ class ChecksObserver(Observer[Findings]):
             (self._steps.waits, logs.cuts.waits, self._watched.waits, logs.unused.waits, logs.training.waits),
             lambda: logs.flow.is_half_full,
             lambda: any(True for _ in self._watched.findings()),
+            cheap_calls=cheap_calls,
         )
 
     @property

@@ -14,7 +14,7 @@ import torch
 
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.checks.evidence.observer import ChecksObserver
-from gradinspect.checks.evidence.watch_window import MOST_SECONDS
+from gradinspect.checks.evidence.watch_window import FEW_CALLS, MOST_SECONDS
 from gradinspect.checks.overview import Overview
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Graph
@@ -43,7 +43,7 @@ class OverviewObserver(Observer[Overview]):
         """Set up."""
         self._run = run
         self._graph: Graph | None = None
-        self._checks = ChecksObserver(run, None, on_graph=self._take, leave=lambda _frame: None)
+        self._checks = ChecksObserver(run, None, on_graph=self._take, leave=lambda _frame: None, cheap_calls=FEW_CALLS)
         self._memory: StepMemoryObserver | None = None
         self._no_memory = TOO_SHORT
         self._attached = ExitStack()

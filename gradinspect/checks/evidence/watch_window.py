@@ -18,6 +18,7 @@ LEAST_CALLS = 2  # a second iteration shows what the first one left behind
 MOST_CALLS = 100
 MOST_SECONDS = 10.0  # after the least number of calls
 CHEAP_CALLS = 60
+FEW_CALLS = 12  # where something else is to be measured after them
 CHEAP_SECONDS = 3.0  # of this thread's work, after the least number of calls
 
 Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet: "opt_g has not stepped twice"
@@ -26,7 +27,7 @@ Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet:
 class WatchWindow:
     """Decides when enough was seen."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what it asks, and the clocks that a test may set
         self,
         num_calls: int | None,
         questions: Sequence[Question] = (),
@@ -34,6 +35,8 @@ class WatchWindow:
         has_found: Callable[[], bool] = lambda: True,
         now: Callable[[], float] = time.monotonic,
         worked: Callable[[], float] = time.thread_time,
+        *,
+        cheap_calls: int | None = None,
     ) -> None:
         """Start before the first call.
 
@@ -44,6 +47,7 @@ class WatchWindow:
             has_found: Whether something is wrong for certain.
             now: A clock, in seconds.
             worked: The processor time of this thread, in seconds; it does not depend on what else the machine does.
+            cheap_calls: How many are watched although all is known; by default CHEAP_CALLS.
         """
         self._num_requested = num_calls
         self._questions = (self._open_phase, *questions)
@@ -51,6 +55,7 @@ class WatchWindow:
         self._has_found = has_found
         self._now = now
         self._worked = worked
+        self._cheap_calls = CHEAP_CALLS if cheap_calls is None else cheap_calls
         self._num_calls = 0
         self._phases: dict[Hashable, tuple[int, int]] = {}  # the number of its first call, and how many there were
         self._since: float | None = None  # when the least number of calls was reached
@@ -81,7 +86,7 @@ class WatchWindow:
 
     def _is_cheap(self) -> bool:
         """Return whether to go on although all is known. NOTE [Cheap calls]."""
-        is_short = self._num_calls < CHEAP_CALLS and self._worked() - self._worked_then < CHEAP_SECONDS
+        is_short = self._num_calls < self._cheap_calls and self._worked() - self._worked_then < CHEAP_SECONDS
         return is_short and not self._has_found()
 
     def is_over(self) -> bool:
