@@ -116,15 +116,23 @@ def test_the_reason_why_a_parameter_is_not_held() -> None:
     assert "nn.ModuleList" in unheld("container").remedy
 
 
-def test_a_parameter_that_is_assigned_in_each_step() -> None:
-    """The parameter itself, not the module that has it."""
-    found = judged(UnheldParameters(kind="remade", where="w", names=("w", "v"), optimizer="opt", made=line(2)))
+@pytest.mark.parametrize(
+    ("function", "remedy"),
+    [
+        ("Net.forward", "Assign no new nn.Parameter at train.py:2: compute the value in a local variable"),
+        ("reset", "Assign no new nn.Parameter at train.py:2: write the values into the one that opt holds"),
+    ],
+)
+def test_a_parameter_that_is_assigned_in_each_step(function: str, remedy: str) -> None:
+    """The parameter itself, not the module that has it: computed in forward, or set once in a while."""
+    made = Frame(file="train.py", line=2, code="...", function=function)
+    found = judged(UnheldParameters(kind="remade", where="w", names=("w", "v"), optimizer="opt", made=made))
 
     assert found.text == (
         "Backward reaches w and v, but no optimizer holds them: train.py:2 assigns new ones each time it runs, and opt "
         "keeps the old ones."
     )
-    assert found.remedy.startswith("Assign no new nn.Parameter at train.py:2: compute the value in a local variable")
+    assert found.remedy.startswith(remedy)
 
 
 def test_an_optimizer_that_only_its_scheduler_steps() -> None:
