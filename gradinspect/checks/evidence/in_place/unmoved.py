@@ -5,11 +5,14 @@ At each backward call that is looked at, a parameter is reduced to a few numbers
 and their norm. No copy is kept. Where two such calls have the same numbers, and an optimizer that holds the parameter
 has stepped in between with its gradient, the step has changed nothing, or something has undone it. One that has
 changed is not looked at again, so this costs something in the first two calls only. What has not changed in
-LEAST_STEPS steps is told apart by its gradient: as backward left it, and as the step found it.
+LEAST_STEPS steps is told apart by its gradient: as backward left it, and as the step found it. All of it is reduced on
+its device, and fetched with the figures of the next backward call.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf, isfinite
+from typing import Literal, TypeAlias
 from weakref import ReferenceType
 
 import torch
@@ -23,8 +26,6 @@ from gradinspect.recording.values.magnitudes import (
     UNREADABLE,
     PendingFigures,
     elements_of,
-    fetched,
-    magnitudes_of,
     why_unread,
     wide_dtype,
 )
@@ -37,6 +38,7 @@ LEAST_STEPS = 3  # a warm-up may begin with the learning rate 0
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _LIMB = 1 << 16  # what float32 holds exactly, on devices that have no float64
 Leaves = Sequence[tuple[torch.Tensor, str]]  # with their names
+_Question: TypeAlias = Literal["arrived", "used", "moved"]
 
 
 @dataclass
@@ -47,11 +49,12 @@ class Unmoved:
     tensor: ReferenceType[torch.Tensor]
     name: str
     backward: int | None  # the frame
-    before: list[float] = field(default_factory=list)  # its figures in the first call
+    before: list[float] = field(default_factory=list)  # its figures in the first call: see _figures
     has_stepped: bool = False  # since the last call
     num_calls: int = 0  # that found the same figures as the first
     num_steps: int = 0  # that changed nothing, or were undone
-    last: float = 0.0  # the largest element of the gradient that the last backward left
+    left: PendingFigures | None = None  # the largest element of the gradient that the last backward left
+    waiting: list[tuple[_Question, PendingFigures]] = field(default_factory=list)  # to be fetched in the next call
     arrived: float = 0.0  # the largest of those that the last backward before a step left
     used: float = 0.0  # that of those that a step found
     is_undone: bool = False  # a step has changed it
@@ -68,11 +71,41 @@ class Unmoved:
     @property
     def is_too_little(self) -> bool:
         """Whether the learning rate, or what it makes of the gradient, is lost beside the values."""
+        return self._is_lost(min(1.0, self.used))
+
+    @property
+    def is_rate_too_little(self) -> bool:
+        """Whether the learning rate is lost beside the values, whatever the gradient."""
+        return self._is_lost(1.0)
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute value."""
+        *_, low, high = self.before
+        return max(abs(low), abs(high))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all its elements are the same."""
+        *_, low, high = self.before
+        return low == high
+
+    def take(self, question: _Question, figures: list[float]) -> None:
+        """Note what was fetched of its last step."""
+        if question == "moved":
+            self.is_undone = self.is_undone or figures != self.before
+            return
+        largest = figures[0] if isfinite(figures[0]) else inf
+        if question == "arrived":
+            self.arrived = max(self.arrived, largest)
+        else:
+            self.used = max(self.used, largest)
+
+    def _is_lost(self, gradient: float) -> bool:
         tensor = self.tensor()
         if tensor is None or self.rate is None or not ops.is_floating_point(tensor):
             return False
-        least = min(self.rate, self.rate * self.used)
-        return bool(least < torch.finfo(tensor.dtype).eps * _largest(tensor))
+        return bool(self.rate * gradient < torch.finfo(tensor.dtype).eps * self.largest)
 
 
 @dataclass
@@ -97,22 +130,30 @@ class UnmovedLog:
     @property
     def pending(self) -> list[PendingFigures]:
         """What is to be fetched."""
-        return [figures for _, figures in self._compared]
+        return [one for unmoved, figures in self._compared for one in (figures, *(some for _, some in unmoved.waiting))]
 
     def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
         """Compare what was fetched; nothing if the device has failed."""
         compared, self._compared = self._compared, []
-        for (one, _), (figures,) in zip(compared, rows, strict=False):
-            before, one.before = one.before or figures, list(figures)
+        left = [list(row) for (row,) in rows]
+        for one, _ in compared:
+            if not left:
+                return
+            figures, *answers = left[: 1 + len(one.waiting)]
+            left = left[1 + len(one.waiting) :]
+            before, one.before = one.before or figures, figures
             if before != figures:
                 self._moved.add(one.key)
                 self._open.pop(one.key, None)
                 continue
+            for (question, _), answer in zip(one.waiting, answers, strict=False):
+                one.take(question, answer)
+            one.waiting = []
             one.num_calls += 1
             one.num_steps += one.has_stepped
             one.has_stepped = False
             if one.num_steps:
-                one.last = _largest_gradient(one)
+                one.left = _largest_gradient(one)
 
     def before_step(self, optimizer: Optimizer, seen: SeenOptimizer) -> None:
         """Look at the gradients that a step finds for parameters that the last ones have not changed."""
@@ -122,22 +163,23 @@ class UnmovedLog:
                 continue
             one.has_stepped, one.optimizer, one.rate = True, seen, rate
             if one.num_steps:
-                one.arrived = max(one.arrived, one.last)
-                one.used = max(one.used, _largest_gradient(one))
+                asked: tuple[tuple[_Question, PendingFigures | None], ...] = (
+                    ("arrived", one.left),
+                    ("used", _largest_gradient(one)),
+                )
+                one.waiting += [(question, figures) for question, figures in asked if figures is not None]
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Look whether the step has changed them, so that something else must have undone that."""
-        late = [one for _, one in self._held(optimizer) if one.num_steps and not one.is_undone and one.has_stepped]
-        figures = [(one, _figures(tensor)) for one in late if (tensor := one.tensor()) is not None]
-        known = [(one, some) for one, some in figures if some is not None]
-        with unobserved():
-            rows = fetched([some for _, some in known])
-        for (one, _), (row,) in zip(known, rows, strict=True):
-            one.is_undone = row != one.before
+        for tensor, one in self._held(optimizer):
+            figures = _figures(tensor) if one.num_steps and not one.is_undone and one.has_stepped else None
+            if figures is not None:
+                one.waiting.append(("moved", figures))
 
     def waits(self) -> str | None:
         """Say what the next steps may show."""
-        few = next((one for one in self._open.values() if 0 < one.num_steps < LEAST_STEPS and one.arrived), None)
+        some = (one for one in self._open.values() if 0 < one.num_steps < LEAST_STEPS)
+        few = next((one for one in some if one.arrived or one.waiting), None)
         return None if few is None else f"{few.name or 'a parameter'} had a gradient and had not changed"
 
     def is_same(self, tensor: torch.Tensor) -> bool:
@@ -148,20 +190,20 @@ class UnmovedLog:
     def found(self) -> Iterator[Unmoved]:
         """Yield those that have not changed, in each step that could have changed them.
 
-        A single value, or many that are all the same, may be held at a bound. A gradient that is zero is no mistake of
-        the optimizer's, unless nothing else of it learns either.
+        A single value, or many that are all the same, may be held at a bound. A gradient that is zero, or next to
+        nothing as that of a bias before a batch norm, is no mistake of the optimizer's, unless nothing else of it
+        learns either.
         """
         last = [one for one in self._open.values() if one.num_steps >= LEAST_STEPS and one.optimizer is not None]
         for one in last:
-            finite = one.arrived < float("inf") and one.used < float("inf")
-            if finite and not self._is_meant(one):
+            if one.arrived < inf and one.used < inf and not self._is_meant(one):
                 yield one
 
     def _is_meant(self, one: Unmoved) -> bool:
-        if one.kind == "zero" and one.optimizer is not None:
+        is_small = one.kind == "zero" or (one.kind == "lost" and not one.is_rate_too_little)
+        if is_small and one.optimizer is not None:
             return not self._moved.isdisjoint(one.optimizer.holds())
-        tensor = one.tensor()
-        return one.kind == "undone" and (tensor is None or _is_constant(tensor))
+        return one.kind == "undone" and one.is_constant
 
     def _known_or_new(self, tensor: torch.Tensor, name: str, backward: int | None) -> Unmoved | None:
         if id(tensor) in self._moved or not ops.numel(tensor) or why_unread(tensor) is not None:
@@ -196,7 +238,7 @@ def unmoved_fact(
         optimizer="" if seen is None else seen.name, method=type(optimizer).__name__,
         dtype=str(living[0].dtype).removeprefix("torch.") if living else "",
         num_steps=min(one.num_steps for one in some), gradient=max(one.arrived for one in some),
-        value=max(map(_largest, living), default=0.0), rate=first.rate,
+        value=max(one.largest for one in some), rate=first.rate,
         is_own=optimizer is not None and not type(optimizer).__module__.startswith("torch."),
         created=frame(None if seen is None else seen.created), backward=frame(first.backward),
         step=frame(None if seen is None else seen.step),
@@ -205,43 +247,36 @@ def unmoved_fact(
 
 
 def _figures(tensor: torch.Tensor) -> PendingFigures | None:
-    """Reduce a tensor to the sum of the bits of its elements, in four parts, and their norm."""
+    """Reduce a tensor to the sum of the bits of its elements, in four parts, their norm, the least and the greatest."""
     try:
         with unobserved():
             elements = elements_of(tensor)
             parts = ops.view_as_real(ops.resolve_conj(elements)) if ops.is_complex(elements) else elements
             wide = wide_dtype(parts)
-            total = ops.sum(ops.view(parts, _BITS[parts.element_size()]), dtype=torch.int64)
+            total = ops.sum(ops.view(parts, _BITS[ops.element_size(parts)]), dtype=torch.int64)
             limbs = [ops.remainder(ops.bitwise_right_shift(total, 16 * place), _LIMB) for place in range(4)]
-            norm = ops.vector_norm(ops.to(parts, wide) if parts.dtype not in (torch.float32, wide) else parts)
-            return PendingFigures(ops.numel(tensor), [ops.stack([ops.to(one, wide) for one in (*limbs, norm)])])
+            values = ops.to(parts, wide) if parts.dtype not in (torch.float32, wide) else parts
+            figures = (*limbs, ops.vector_norm(values), ops.amin(values), ops.amax(values))
+            return PendingFigures(ops.numel(tensor), [ops.stack([ops.to(one, wide) for one in figures])])
     except UNREADABLE:
         return None
 
 
-def _largest_gradient(one: Unmoved) -> float:
+def _largest_gradient(one: Unmoved) -> PendingFigures | None:
+    """Reduce the gradient of a parameter to its largest absolute value; None if it has none that can be read."""
     tensor = one.tensor()
     gradient = None if tensor is None else gradient_of(tensor)
-    return 0.0 if gradient is None else _largest(gradient)
-
-
-def _largest(tensor: torch.Tensor) -> float:
-    """Return the largest absolute value; infinity where it cannot be known."""
+    if gradient is None or why_unread(gradient) is not None:
+        return None
     try:
         with unobserved():
-            figures = magnitudes_of(tensor)
+            elements = elements_of(gradient)
+            if not ops.numel(elements):
+                return None
+            largest = ops.amax(ops.abs(elements))
+            return PendingFigures(ops.numel(elements), [ops.reshape(ops.to(largest, wide_dtype(largest)), (1,))])
     except UNREADABLE:
-        return float("inf")
-    return figures.largest if not figures.num_nonfinite else float("inf")
-
-
-def _is_constant(tensor: torch.Tensor) -> bool:
-    try:
-        with unobserved():
-            figures = magnitudes_of(tensor)
-    except UNREADABLE:
-        return True
-    return figures.low == figures.high
+        return None
 
 
 def _rate(optimizer: Optimizer, tensor: torch.Tensor) -> float | None:

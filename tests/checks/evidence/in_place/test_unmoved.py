@@ -116,6 +116,18 @@ def test_gradients_that_are_zero_from_the_start() -> None:
     assert beside.found() == []
 
 
+def test_gradients_next_to_nothing_are_those_of_a_bias_before_a_batch_norm() -> None:
+    """A mistake only if nothing of the optimizer learns."""
+    alone, beside = Loop(torch.ones(2)), Loop(torch.ones(2), torch.ones(3))
+    for _ in range(LEAST_STEPS + 1):
+        for loop in (alone, beside):
+            loop.backward(lambda weight: torch.full_like(weight, 1.0 if weight.numel() == 3 else 1e-9))
+            loop.step()
+
+    assert alone.found() == [("w0", "lost")]
+    assert beside.found() == []
+
+
 def test_what_is_not_compared() -> None:
     """A learning rate of 0, a step without a gradient, a gradient that is not finite: other rules know these."""
     idle, without, infinite = (Loop(torch.ones(2), lr=lr) for lr in (0.0, 1e-12, 1e-12))
