@@ -2,10 +2,9 @@
 
 import torch
 
+from gradinspect.recording.values.magnitudes import bits_of, dense_of
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import plain_tensors_only
-
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def is_same(first: torch.Tensor | None, second: torch.Tensor | None, *, to_the_bit: bool = False) -> bool | None:
@@ -28,8 +27,7 @@ def is_same(first: torch.Tensor | None, second: torch.Tensor | None, *, to_the_b
 def _is_equal(first: torch.Tensor, second: torch.Tensor, *, to_the_bit: bool) -> bool:
     if first.shape != second.shape or first.dtype != second.dtype or first.layout != second.layout:
         return False
-    if first.layout is not torch.strided:
-        first, second = ops.to_dense(first), ops.to_dense(second)
+    first, second = dense_of(first), dense_of(second)
     if ops.equal(_bits(first), _bits(second)):
         return True
     if to_the_bit:
@@ -42,4 +40,4 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
     tensor = ops.resolve_neg(ops.resolve_conj(tensor))
     if ops.is_complex(tensor):
         tensor = ops.view_as_real(tensor)
-    return ops.view(ops.contiguous(tensor), _BITS[ops.element_size(tensor)])
+    return bits_of(ops.contiguous(tensor))

@@ -14,7 +14,7 @@ import torch
 from msgspec import Struct
 
 from gradinspect.graph import Fingerprint
-from gradinspect.recording.values.magnitudes import scaled_by_largest, why_unread, wide_dtype
+from gradinspect.recording.values.magnitudes import bits_of, scaled_by_largest, why_unread, wide_dtype
 from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
@@ -22,7 +22,6 @@ from gradinspect.torch_api.patching.originals import ops
 STEP = 1 << 20  # elements at a time, so that little memory is used
 NUM_SIGNS = 8
 _ODD = (-7046029254386353131, -4417276706812531889, 1609587929392839161)
-_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Pending(Struct, gc=False):
@@ -57,8 +56,7 @@ def _measured(values: torch.Tensor) -> Pending | None:
     number = ops.numel(values)
     if not number:
         return None
-    bits = ops.view(values, _BITS[ops.element_size(values)])
-    pieces = zip(ops.split(values, STEP), ops.split(bits, STEP), range(0, number, STEP), strict=True)
+    pieces = zip(ops.split(values, STEP), ops.split(bits_of(values), STEP), range(0, number, STEP), strict=True)
     parts = [_part(*piece) for piece in pieces]
     floats, counts = ops.stack([part[0] for part in parts]), ops.stack([part[1] for part in parts])
     return Pending(number, floats, ops.sum(counts, 0))

@@ -23,7 +23,7 @@ from gradinspect.observers.graphs.phases_observer import SteppedOptimizers
 from gradinspect.recording.compilation import place_of_break
 from gradinspect.recording.frames import source_line
 from gradinspect.recording.names.instances import instances_of
-from gradinspect.recording.values.magnitudes import UNREADABLE, why_failed, why_unread
+from gradinspect.recording.values.magnitudes import UNREADABLE, dense_of, why_failed, why_unread
 from gradinspect.request import CompiledRun
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
@@ -232,8 +232,7 @@ def _copied(value: torch.Tensor) -> torch.Tensor:
     values = ops.cpu(ops.detach(value))
     if values.is_quantized:
         values = ops.dequantize(values)
-    dense = values if values.layout is torch.strided else ops.to_dense(values)
-    return ops.clone(ops.contiguous(dense))
+    return ops.clone(ops.contiguous(dense_of(values)))
 
 
 def _dtype(value: torch.Tensor) -> str:

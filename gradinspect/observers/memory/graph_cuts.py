@@ -59,12 +59,10 @@ class GraphCuts:
     def __init__(self) -> None:
         """Start without a graph."""
         self.runs: list[ForwardRun] = []
-        self.num_uncut = 0  # graphs of a backend that does not say how it cuts them
 
     def watch(self, parts: Parts) -> Parts:
         """Return the replacements for one graph."""
         if PARTITION not in parts or FORWARD not in parts:
-            self.num_uncut += 1
             return {}
         graph = CutGraph()
         return {
@@ -110,7 +108,10 @@ def _cutting(graph: CutGraph, partition: Callable[..., Any]) -> Callable[..., An
 
 
 def _in_a_fork(work: Callable[[], GraphPair]) -> GraphPair | None:
-    """Cut a graph in a copy of this process; None if that fails. NOTE [Cuts in copies]."""
+    """Cut a graph in a copy of this process; None if that fails. NOTE [Cuts in copies].
+
+    A child of `run_forked` ends as a program does, with its flushes and exit handlers; this one is inside of one.
+    """
     source, target = os.pipe()
     pid = os.fork()
     if not pid:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import torch
 
 from gradinspect.analyses.planning.trial import Digest
+from gradinspect.recording.values.magnitudes import dense_of
 from gradinspect.torch_api.patching.originals import ops, without_grad
 
 _NUM_SUMS = 256
@@ -32,8 +33,7 @@ def digests_of_values(leaves: Iterable[torch.Tensor]) -> tuple[Digest, ...]:
 
 
 def _digest(gradient: torch.Tensor) -> Digest:
-    dense = gradient if gradient.layout is torch.strided else ops.to_dense(gradient)
-    dense = ops.contiguous(ops.cpu(dense))
+    dense = ops.contiguous(ops.cpu(dense_of(gradient)))
     data = ctypes.string_at(ops.data_ptr(dense), dense.nbytes)
     wide = ops.to(dense, torch.complex128 if ops.is_complex(dense) else torch.float64)
     norm = float(ops.item(ops.vector_norm(wide)))

@@ -27,6 +27,7 @@ LEAST_PIECE = 1 << 14  # 64 KiB of float32, also beside a tiny model: smaller on
 PIECES_OF_MODEL = 200  # a piece is needed twice at once at most: 1% of the weights
 SAFE = {torch.float32: (1e-10, 1e14), torch.float64: (1e-140, 1e140)}  # largest elements, of any number of elements
 _REAL = (torch.float32, torch.float64, torch.float16, torch.bfloat16)  # what reductions take everywhere
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _MAX_REASON = 80
 _OPERATOR = re.compile(r"'(aten::\w+)")
 UNREADABLE = (RuntimeError, NotImplementedError, TypeError, KeyError, IndexError)
@@ -91,6 +92,16 @@ def elements_of(tensor: torch.Tensor) -> torch.Tensor:
         strides = ops.stride(values)
         values = ops.permute(values, sorted(range(ops.dim(values)), key=lambda dim: -strides[dim]))
     return values
+
+
+def dense_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor with all its elements, also the zeros that a sparse one does not store."""
+    return tensor if tensor.layout is torch.strided else ops.to_dense(tensor)
+
+
+def bits_of(values: torch.Tensor) -> torch.Tensor:
+    """Return a view of real numbers as signed integers of the same size; digests in capture files are made of these."""
+    return ops.view(values, _BITS[ops.element_size(values)])
 
 
 def magnitudes_of(tensor: torch.Tensor) -> Magnitudes:

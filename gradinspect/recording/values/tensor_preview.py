@@ -7,7 +7,7 @@ import torch
 
 from gradinspect.analyses.gradients.stepping import SavedPreview, TensorPreview
 from gradinspect.graph import Node
-from gradinspect.recording.values.magnitudes import magnitudes_of
+from gradinspect.recording.values.magnitudes import dense_of, magnitudes_of
 from gradinspect.recording.values.saved import raw_tensor
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import is_released, plain_tensors_only
@@ -30,7 +30,7 @@ def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> TensorPre
 
 
 def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_values: int) -> TensorPreview:
-    dense = tensor if tensor.layout is torch.strided else ops.to_dense(tensor)
+    dense = dense_of(tensor)
     if not ops.numel(dense):
         return TensorPreview(shape=shape, dtype=dtype, values=())
     values = None

@@ -11,7 +11,7 @@ its device, and fetched with the figures of the next backward call.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf
 from typing import Literal, TypeAlias
 from weakref import ReferenceType
 
@@ -25,7 +25,10 @@ from gradinspect.graph import Frame
 from gradinspect.recording.values.magnitudes import (
     UNREADABLE,
     PendingFigures,
+    bits_of,
+    combined,
     elements_of,
+    pending_magnitudes,
     why_unread,
     wide_dtype,
 )
@@ -35,7 +38,6 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 
 LEAST_STEPS = 3  # a warm-up may begin with the learning rate 0
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _LIMB = 1 << 16  # what float32 holds exactly, on devices that have no float64
 Leaves = Sequence[tuple[torch.Tensor, str]]  # with their names
 _Question: TypeAlias = Literal["arrived", "used", "moved"]
@@ -53,7 +55,7 @@ class Unmoved:
     has_stepped: bool = False  # since the last call
     num_calls: int = 0  # that found the same figures as the first
     num_steps: int = 0  # that changed nothing, or were undone
-    left: PendingFigures | None = None  # the largest element of the gradient that the last backward left
+    left: PendingFigures | None = None  # the gradient that the last backward left
     waiting: list[tuple[_Question, PendingFigures]] = field(default_factory=list)  # to be fetched in the next call
     arrived: float = 0.0  # the largest of those that the last backward before a step left
     used: float = 0.0  # that of those that a step found
@@ -90,12 +92,13 @@ class Unmoved:
         *_, low, high = self.before
         return low == high
 
-    def take(self, question: _Question, figures: list[float]) -> None:
+    def take(self, question: _Question, pending: PendingFigures, rows: Sequence[Sequence[float]]) -> None:
         """Note what was fetched of its last step."""
         if question == "moved":
-            self.is_undone = self.is_undone or figures != self.before
+            self.is_undone = self.is_undone or list(rows[0]) != self.before
             return
-        largest = figures[0] if isfinite(figures[0]) else inf
+        figures = combined(pending, rows)
+        largest = inf if figures.num_nonfinite else figures.largest
         if question == "arrived":
             self.arrived = max(self.arrived, largest)
         else:
@@ -135,25 +138,23 @@ class UnmovedLog:
     def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
         """Compare what was fetched; nothing if the device has failed."""
         compared, self._compared = self._compared, []
-        left = [list(row) for (row,) in rows]
-        for one, _ in compared:
-            if not left:
-                return
-            figures, *answers = left[: 1 + len(one.waiting)]
-            left = left[1 + len(one.waiting) :]
+        answers = iter(rows)
+        for one, _ in compared if rows else ():
+            (row,) = next(answers)
+            figures = list(row)
+            waiting, one.waiting = [(*asked, next(answers)) for asked in one.waiting], []
             before, one.before = one.before or figures, figures
             if before != figures:
                 self._moved.add(one.key)
                 self._open.pop(one.key, None)
                 continue
-            for (question, _), answer in zip(one.waiting, answers, strict=False):
-                one.take(question, answer)
-            one.waiting = []
+            for question, pending, answer in waiting:
+                one.take(question, pending, answer)
             one.num_calls += 1
             one.num_steps += one.has_stepped
             one.has_stepped = False
             if one.num_steps:
-                one.left = _largest_gradient(one)
+                one.left = _measured_gradient(one)
 
     def before_step(self, optimizer: Optimizer, seen: SeenOptimizer) -> None:
         """Look at the gradients that a step finds for parameters that the last ones have not changed."""
@@ -165,7 +166,7 @@ class UnmovedLog:
             if one.num_steps:
                 asked: tuple[tuple[_Question, PendingFigures | None], ...] = (
                     ("arrived", one.left),
-                    ("used", _largest_gradient(one)),
+                    ("used", _measured_gradient(one)),
                 )
                 one.waiting += [(question, figures) for question, figures in asked if figures is not None]
 
@@ -253,7 +254,7 @@ def _figures(tensor: torch.Tensor) -> PendingFigures | None:
             elements = elements_of(tensor)
             parts = ops.view_as_real(ops.resolve_conj(elements)) if ops.is_complex(elements) else elements
             wide = wide_dtype(parts)
-            total = ops.sum(ops.view(parts, _BITS[ops.element_size(parts)]), dtype=torch.int64)
+            total = ops.sum(bits_of(parts), dtype=torch.int64)
             limbs = [ops.remainder(ops.bitwise_right_shift(total, 16 * place), _LIMB) for place in range(4)]
             values = ops.to(parts, wide) if parts.dtype not in (torch.float32, wide) else parts
             figures = (*limbs, ops.vector_norm(values), ops.amin(values), ops.amax(values))
@@ -262,19 +263,15 @@ def _figures(tensor: torch.Tensor) -> PendingFigures | None:
         return None
 
 
-def _largest_gradient(one: Unmoved) -> PendingFigures | None:
-    """Reduce the gradient of a parameter to its largest absolute value; None if it has none that can be read."""
+def _measured_gradient(one: Unmoved) -> PendingFigures | None:
+    """Measure the gradient of a parameter; None if it has none that can be read."""
     tensor = one.tensor()
     gradient = None if tensor is None else gradient_of(tensor)
     if gradient is None or why_unread(gradient) is not None:
         return None
     try:
         with unobserved():
-            elements = elements_of(gradient)
-            if not ops.numel(elements):
-                return None
-            largest = ops.amax(ops.abs(elements))
-            return PendingFigures(ops.numel(elements), [ops.reshape(ops.to(largest, wide_dtype(largest)), (1,))])
+            return pending_magnitudes(gradient)
     except UNREADABLE:
         return None
 
