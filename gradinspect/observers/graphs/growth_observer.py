@@ -15,6 +15,7 @@ from gradinspect.graph import THREAD_SPAN, CallKind
 from gradinspect.observers.graphs.holders import HolderSearch
 from gradinspect.observers.graphs.live_graph import (
     LiveGraph,
+    grad_fns_of,
     next_nodes,
     reachable,
     reaching,
@@ -79,7 +80,7 @@ class GrowthObserver(Observer[Growth]):
         """Count what is alive as a backward call starts. Runs the garbage collector first."""
         gc.collect()
         self._kind = call.kind
-        live = LiveGraph(tensors_with_graph(), self._recorder.others)
+        live = LiveGraph(tensors_with_graph(), self._recorder.others, call.outputs)
         try:
             self._number_of = live.number_of
             old = [node for node in live.nodes if self._is_old(node)]
@@ -101,7 +102,7 @@ class GrowthObserver(Observer[Growth]):
 
     def _find_holders(self, live: "LiveGraph", call: EngineCall) -> Iterator[Holder]:
         """Find what keeps old nodes alive: tensors that the program holds, the newest graph itself, gradients."""
-        own = reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None)
+        own = reachable(grad_fns_of(call.outputs))
         joined = self._joined(own)
         if joined is not None:
             yield joined

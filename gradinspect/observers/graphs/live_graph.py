@@ -3,9 +3,14 @@
 NOTE [What is alive]
 Every tensor with a grad_fn that Python tracks is a root. So is a leaf's `.grad` with a graph, even if Python does not
 track it (`create_graph=True` makes a cycle that only C++ sees). What is reachable from the roots is alive.
+
+NOTE [Gradients that may go]
+Dropping a gradient releases the GIL while the leaf still points to it, so one that is read then is freed twice. Where
+other threads of the program run, only leaves below the call that starts on this one are asked for theirs.
+Source: torch/csrc/autograd/python_variable.cpp `THPVariable_set_grad`, torch 2.13.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -22,15 +27,21 @@ from gradinspect.torch_api.tensors import grad_fn_of
 class LiveGraph:
     """All live nodes, with the tensors and gradients that are their roots."""
 
-    def __init__(self, tensors: list[torch.Tensor], threads: OtherThreads | None = None) -> None:
+    def __init__(
+        self, tensors: list[torch.Tensor], threads: OtherThreads | None = None, outputs: Iterable[Any] = ()
+    ) -> None:
         """Walk the graph from these tensors.
 
         Args:
             tensors: Where to begin.
             threads: Those that may have made nodes.
+            outputs: Those of the call that is about to start.
         """
         self.tensors = tensors
         self.gradients: list[torch.Tensor] = []
+        self._safe: Collection[Any] | None = None  # nodes whose leaf may be asked. NOTE [Gradients that may go]
+        if threads is not None and threads.are_running():
+            self._safe = frozenset(reachable(grad_fns_of(outputs)))
         self.nodes = reachable((tensor.grad_fn for tensor in tensors), self._after)
         self._identities: dict[Any, int] = {}
         if threads is not None and threads.has_nodes:
@@ -47,6 +58,8 @@ class LiveGraph:
     def _after(self, node: Any) -> Iterator[Any]:
         """Yield the nodes that one keeps alive, including those behind the gradient of a leaf."""
         yield from next_nodes(node)
+        if self._safe is not None and node not in self._safe:
+            return
         gradient = getattr(getattr(node, "variable", None), "grad", None)
         if gradient is not None and gradient.grad_fn is not None:
             self.gradients.append(gradient)
@@ -54,7 +67,7 @@ class LiveGraph:
 
     def close(self) -> None:
         """Release the nodes in the order that a walked graph requires: newest first."""
-        nodes, self.nodes, self.tensors, self.gradients = self.nodes, [], [], []
+        nodes, self.nodes, self.tensors, self.gradients, self._safe = self.nodes, [], [], [], None
         self._identities.clear()
         nodes.sort(key=sequence_nr, reverse=True)
         leaves = 0
@@ -89,6 +102,11 @@ def tensors_with_graph() -> list[torch.Tensor]:
         if is_root:
             found.append(item)
     return found
+
+
+def grad_fns_of(outputs: Iterable[Any]) -> Iterator[Any]:
+    """Yield the nodes of the outputs of a call; leaves and gradient edges have none."""
+    return (output.grad_fn for output in outputs if getattr(output, "grad_fn", None) is not None)
 
 
 def next_nodes(node: Any) -> Iterator[Any]:

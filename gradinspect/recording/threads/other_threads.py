@@ -91,9 +91,13 @@ class OtherThreads:
     def start(self) -> None:
         """Start, on the thread that is recorded."""
         self._own_thread = get_ident()
-        others = (frame for thread, frame in sys._current_frames().items() if thread != self._own_thread)
-        if not all(map(_is_ours, others)):
+        if self.are_running():
             self.be_strict()
+
+    def are_running(self) -> bool:
+        """Return whether there are other threads of the program now."""
+        here = get_ident()
+        return not all(_is_ours(frame) for thread, frame in sys._current_frames().items() if thread != here)
 
     def be_strict(self) -> None:
         """Remember what the recorded thread makes. NOTE [Threads that are not followed]."""

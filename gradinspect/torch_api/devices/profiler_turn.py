@@ -5,8 +5,14 @@ A second profiler, on whatever thread, ends the first one, and the process crash
 recording of ours waits for that of another thread. That one may wait for the thread that waits here, so nobody waits
 longer than `PATIENCE_S` for the same one.
 Source: torch/csrc/autograd/profiler_kineto.cpp, torch 2.13.
+
+NOTE [Children after a profiler]
+The first profiler starts a thread of libkineto, and when the process exits, libkineto waits for it: in a forked child,
+which does not have that thread, for ever. So a child that exits does so without the destructors of C++ libraries.
+Source: libkineto/src/ConfigLoader.cpp, torch 2.13.
 """
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,6 +43,7 @@ class _Turn:
     changed = Condition()
     running: Any = None
     thread: int | None = None
+    has_begun = False  # one of ours, in this process or in that which forked it
 
 
 def start_profiler(profiler: Any) -> None:
@@ -102,7 +109,7 @@ def _take_turn(profiler: Any) -> None:
                 "Another thread of the program runs torch's profiler, of which a process has one.",
                 "Measure when that one has ended.",
             )
-        _Turn.running, _Turn.thread = profiler, get_ident()
+        _Turn.running, _Turn.thread, _Turn.has_begun = profiler, get_ident(), True
 
 
 def _is_over(profiler: Any) -> bool:
@@ -121,3 +128,13 @@ def _forget() -> None:
     """Forget the profiler of a thread that a forked process does not have."""
     _Turn.changed = Condition()
     _Turn.running = _Turn.thread = None
+    if _Turn.has_begun:
+        _exit_at_once()
+
+
+def _exit_at_once() -> None:
+    """Let this process end after Python has, without destructors. NOTE [Children after a profiler]."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "on_exit"):  # of glibc, whose condition variables wait; what is registered last runs first
+        library.on_exit(library._exit, None)
+        library.__cxa_atexit(library.fflush, None, None)

@@ -7,7 +7,7 @@ from gradinspect.checks.facts.backward_calls import EarlierCall, was_numbered_si
 from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
-from gradinspect.observers.graphs.live_graph import LiveGraph, reachable, reaching, tensors_with_graph
+from gradinspect.observers.graphs.live_graph import LiveGraph, grad_fns_of, reachable, reaching, tensors_with_graph
 from gradinspect.recording.frames import short_file_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
@@ -28,7 +28,7 @@ def kept_history(
         base_folder: Files below it are named relative to it.
     """
     history = frozenset().union(*(earlier.nodes for earlier in rounds))
-    live = LiveGraph(tensors_with_graph(), recorder.others)
+    live = LiveGraph(tensors_with_graph(), recorder.others, call.outputs)
     try:
         return list(_holders(live, call, rounds, history, recorder, base_folder))
     finally:
@@ -44,7 +44,7 @@ def _holders(  # everything about the holders
     base_folder: Path,
 ) -> Iterator[KeptHistory]:
     old = reaching(live, history.__contains__)
-    own = set(reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None))
+    own = set(reachable(grad_fns_of(call.outputs)))
     last = max(rounds, key=lambda earlier: earlier.clock)
     made = (live.number_of(node) for node in own)
     anew = {recorder.frame_of(number) for number in made if was_numbered_since(number, last)} - {None}

@@ -1,0 +1,26 @@
+"""torch's profiler, of which a process has one."""
+
+import subprocess
+import sys
+
+CHILD = """
+import os, sys
+from torch.autograd.profiler import profile
+from gradinspect.torch_api.devices.profiler_turn import start_profiler, stop_profiler
+
+profiler = profile(use_kineto=True)
+start_profiler(profiler)
+stop_profiler(profiler)
+print("written")
+if not os.fork():
+    print("by the child", end="")
+    sys.exit(4)
+_, status = os.wait()
+print(", which ended with", os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_child_that_is_forked_after_a_profiler_exits() -> None:
+    """libkineto would wait for a thread that the child does not have; what was printed is written, and the code kept."""
+    done = subprocess.run([sys.executable, "-c", CHILD], check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.endswith("by the child, which ended with 4\n")
