@@ -24,6 +24,7 @@ from gradinspect.runner.signals import held_signals
 from gradinspect.torch_api.distributed.pipelines import is_learning_shapes
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import intercepted_engine, is_inside_backward
+from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.torch_api.patching.turns import turns
 from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
 from gradinspect.units import call_name, format_count
@@ -264,6 +265,7 @@ class EngineInterceptor:
                 with plain_tensors_only():
                     return callback()
             except Exception as error:
+                pass_on_interruption(error)
                 self.problem = self.problem or error
         return None
 

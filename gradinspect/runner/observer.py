@@ -10,6 +10,7 @@ from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 
 T = TypeVar("T")
 
@@ -33,7 +34,12 @@ class Observer(ABC, Generic[T]):
     problem: Exception | None = None  # an error of ours after `on_call` returned
 
     def failed(self, error: Exception) -> None:
-        """Keep the first error of ours: the program goes on, and the session raises it in the end."""
+        """Keep the first error of ours: the program goes on, and the session raises it in the end.
+
+        Raises:
+            Exception: This one, if the program sent it.
+        """
+        pass_on_interruption(error)
         self.problem = self.problem or error
 
     def attached(self) -> AbstractContextManager[object]:

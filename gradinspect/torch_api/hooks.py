@@ -29,6 +29,7 @@ from torch.utils.hooks import RemovableHandle
 
 from gradinspect.torch_api.dynamo import passed_by
 from gradinspect.torch_api.patching.forks import lock_of_process
+from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.torch_api.patching.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
@@ -166,6 +167,7 @@ class _OurHooks:
                 try:
                     one.hook(*arguments)
                 except Exception as error:  # the program must not see it
+                    pass_on_interruption(error)
                     one.note(error)
 
 

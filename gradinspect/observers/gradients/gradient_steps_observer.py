@@ -91,7 +91,7 @@ class GradientCalls:
         try:
             self.settle()
         except Exception as error:  # an error of ours must not reach the program
-            self.problem = self.problem or error
+            self.failed(error)
         if self.is_done or self.problem is not None:
             self._stop(frame)
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.frames import line_name, own_frame
+from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.units import format_count
 
 _Found = TypeVar("_Found")
@@ -23,7 +24,12 @@ class OwnErrors:
         self._passed_over: Counter[tuple[str, str]] = Counter()
 
     def note(self, error: Exception) -> None:
-        """Count one call that was not looked at; the line of the program that runs now is the one named."""
+        """Count one call that was not looked at; the line of the program that runs now is the one named.
+
+        Raises:
+            Exception: This one, if the program sent it.
+        """
+        pass_on_interruption(error)
         self.number += 1
         if not self._first:
             frame = own_frame(sys._getframe(1))
