@@ -19,6 +19,11 @@ def _raise(_number: int, _frame: FrameType | None) -> None:
     raise TimeoutError
 
 
+def _interrupted() -> Iterator[int]:
+    signal.raise_signal(signal.SIGUSR1)
+    yield 1
+
+
 class _Handler:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         _raise(number, frame)
@@ -43,7 +48,7 @@ def test_what_a_signal_handler_raises_is_not_noted(handle: Callable[[Any], Any],
     with pytest.raises(TimeoutError):
         errors.guard(lambda: signal.raise_signal(signal.SIGUSR1))()
     with pytest.raises(TimeoutError):
-        list(errors.found(lambda: [signal.raise_signal(signal.SIGUSR1)]))
+        list(errors.found(_interrupted))
     assert not errors.number
 
 
