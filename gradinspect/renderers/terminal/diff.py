@@ -27,6 +27,7 @@ from gradinspect.renderers.diff_words import (
     first_values,
     how_far,
     modules_of_group,
+    odd_words,
     one_sided_modules,
     place_of,
     step_summary,
@@ -180,6 +181,8 @@ class DiffPage(Page):
             module = name
             yield self._row(row)
             yield from self._details(row.details)
+            if row.odd_one is not None:
+                yield from self.wrapped(self.visible(odd_words(row.odd_one)), "yellow", indent="      ")
         if len(shown) < len(rows):
             yield Text()
             yield Text(f"{format_count(len(rows) - len(shown), 'more row')}, with --full", "dim")
