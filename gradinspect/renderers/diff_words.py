@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from gradinspect.analyses.diff.records import ChangedRow, Detail, Distance, GraphDiff, ValueDiff
 from gradinspect.analyses.memory.rows import OUTSIDE
 from gradinspect.analyses.structure.call_names import shown_path
-from gradinspect.analyses.structure.name_folding import fold_names
+from gradinspect.analyses.structure.name_folding import OddOne, fold_names, format_times
 from gradinspect.units import format_change, format_count
 
 SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
@@ -79,6 +79,16 @@ def field_of(detail: Detail) -> str:
 def describe(detail: Detail) -> str:
     """Write what differs of a node as text."""
     return f"{field_of(detail)}: {detail.before or '(none)'} → {detail.after or '(none)'}"
+
+
+def described(row: ChangedRow, limit: int | None = None) -> list[str]:
+    """Write what differs in a row as texts, the first few of many, and which module is unlike the others."""
+    return [*map(describe, row.details[:limit]), *([odd_words(row.odd_one)] if row.odd_one is not None else [])]
+
+
+def odd_words(odd: OddOne) -> str:
+    """Write which module of a row is unlike the others."""
+    return f"{shown_path(odd.name)}: {format_times(odd.times)} the others"
 
 
 def one_sided_modules(diff: GraphDiff) -> list[str]:

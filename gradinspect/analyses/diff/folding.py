@@ -6,6 +6,7 @@ NOTE [Numbers of a row]
 Where only numbers differ, as the rows that each expert got, three changes or more are one row: `[18..39, 32]`.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -16,7 +17,14 @@ import msgspec
 from gradinspect.analyses.diff.reading import Reading
 from gradinspect.analyses.diff.records import ChangedNode, ChangedRow, Detail, RowKind
 from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import MIN_ALIKE, fold_names, name_by_indices, name_of_all
+from gradinspect.analyses.structure.name_folding import (
+    MIN_ALIKE,
+    OddOne,
+    fold_names,
+    name_by_indices,
+    name_of_all,
+    named_odd_one,
+)
 from gradinspect.graph import Node, TensorInfo, source_of
 
 _WITH_NUMBERS: Final = ("shape", "saved")  # those in a line of code, or in the name of a dtype, are no sizes
@@ -115,7 +123,22 @@ def _row(kind: RowKind, path: str | None, same: Sequence[_Change]) -> ChangedRow
         held_bytes=sum(change.held_bytes for change in same),
         info=None if first.is_module else _common_output(same),
         line=first.line,
+        odd_one=_odd_one(same),
     )
+
+
+def _odd_one(same: Sequence[_Change]) -> OddOne | None:
+    """Name the module that changed unlike the others: in its bytes, or else in the sizes that differ."""
+    names = [change.path or "" for change in same]
+    sizes = ([_num_elements(detail.after) for detail in details]
+             for details in zip(*(change.details for change in same), strict=True)
+             if details[0].field in _WITH_NUMBERS)  # fmt: skip
+    found = (named_odd_one(names, values) for values in ([abs(change.held_bytes) for change in same], *sizes))
+    return next(filter(None, found), None)
+
+
+def _num_elements(text: str) -> int:
+    return math.prod(map(int, _NUMBER.findall(text)))
 
 
 def _common_output(same: Sequence[_Change]) -> TensorInfo | None:

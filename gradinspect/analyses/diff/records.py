@@ -2,6 +2,7 @@
 
 from typing import Literal, TypeAlias
 
+from gradinspect.analyses.structure.name_folding import OddOne
 from gradinspect.graph import Record, TensorInfo
 from gradinspect.methods import Shown
 
@@ -58,6 +59,7 @@ class ChangedRow(Record, frozen=True):
     nodes_before: tuple[int, ...] = ()
     nodes_after: tuple[int, ...] = ()
     line: str = ""  # of the first node: "model.py:41"
+    odd_one: OddOne | None = None  # of the modules, by bytes or else by the elements of what differs
 
 
 class LeafChange(Record, frozen=True):

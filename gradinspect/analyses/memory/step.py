@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
 from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
-from gradinspect.analyses.structure.name_folding import MIN_ALIKE, alike, name_by_indices
+from gradinspect.analyses.structure.name_folding import MIN_ALIKE, OddOne, alike, name_by_indices, named_odd_one
 from gradinspect.graph import Record
 from gradinspect.methods import Shown
 
@@ -275,6 +275,11 @@ def groups_by(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> tuple
     """
     groups = _grouped(chosen_alive(memory, choice), _key(memory, by))
     return sorted_rows(groups, GROUP_FIELDS, choice.sort)
+
+
+def odd_group(same: Sequence[PeakGroup]) -> OddOne | None:
+    """Name the one of equal blocks that has far more or less than the others."""
+    return named_odd_one([group.label for group in same], [group.num_bytes for group in same])
 
 
 def folded_groups(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> list[FoldedGroup]:

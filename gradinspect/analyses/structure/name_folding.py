@@ -9,11 +9,19 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.graph import Record
 
 MIN_ALIKE: Final = 3  # two can be read one by one
 ODD: Final = 3.0  # times the median of the others
 MAX_INDICES: Final = 4  # named one by one
 T = TypeVar("T")
+
+
+class OddOne(Record, frozen=True):
+    """The one of equal blocks whose number is far from those of the others."""
+
+    name: str
+    times: float  # the median of the others
 
 
 def alike(
@@ -50,6 +58,12 @@ def odd_one(values: Sequence[float]) -> tuple[int, float] | None:
     factors = [_times(value, _median_of_others(ordered, bisect_left(ordered, value))) for value in values]
     place = max(range(len(values)), key=lambda place: abs(math.log(factors[place])) if factors[place] > 0 else math.inf)
     return None if 1 / ODD < factors[place] < ODD else (place, factors[place])
+
+
+def named_odd_one(names: Sequence[str], values: Sequence[float]) -> OddOne | None:
+    """Name the value farthest from the others, unless it is near them or its name stands for several."""
+    odd = odd_one(values)
+    return OddOne(names[odd[0]], odd[1]) if odd is not None and names.count(names[odd[0]]) == 1 else None
 
 
 def format_times(times: float) -> str:

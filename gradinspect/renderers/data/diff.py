@@ -15,7 +15,7 @@ from gradinspect.renderers.diff_words import (
     SIGNS,
     Side,
     StepDiff,
-    describe,
+    described,
     first_values,
     one_sided_modules,
     place_of,
@@ -103,7 +103,7 @@ def _figures(diff: GraphDiff) -> Iterator[tuple[str, ...]]:
 
 def _cells(row: ChangedRow) -> tuple[str, ...]:
     times = f" ×{row.count:,}" if row.count > 1 else ""
-    details = "; ".join(map(describe, row.details[:4]))
+    details = "; ".join(described(row, 4))
     info = code(format_tensor(row.info)) if row.info is not None and row.kind != "changed" else ""
     what = " ".join(filter(None, (f"{code(row.what)}{times}", info, code(details))))
     held = format_change(row.held_bytes) if row.held_bytes else ""
@@ -165,6 +165,6 @@ def _annotation(row: ChangedRow, path_of: Callable[[str], str]) -> str:
     where = f" file={escape_property(path_of(file))},line={line}," if file and row.kind != "removed" else " "
     times = f" ×{row.count:,}" if row.count > 1 else ""
     held = f" {format_change(row.held_bytes)}" if row.held_bytes else ""
-    details = "; ".join(map(describe, row.details))
+    details = "; ".join(described(row))
     text = f"{place_of(row)}: {SIGNS[row.kind]} {row.what}{times}{held}{f' ({details})' if details else ''}"
     return f"::notice{where}title=gradinspect diff::{escape_message(text)}"

@@ -11,6 +11,7 @@ from gradinspect.analyses.memory.step import (
     fits,
     folded_groups,
     is_meant,
+    odd_group,
     to_make_room,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
@@ -53,9 +54,15 @@ def render_step_memory_json(memory: StepMemory, limit: int | None, by: By, choic
 
 
 def _groups(memory: StepMemory, by: By, choice: RowChoice) -> list[dict[str, object]]:
-    """Write the rows of the screen; of equal blocks, how many they are, and the least and the most that one has."""
+    """Write the rows of the screen; of equal blocks, their number, the least and the most, and the odd one."""
     return [
-        {**figures(together, _GROUP), "times": len(same), "least_bytes": min(sizes), "most_bytes": max(sizes)}
+        {
+            **figures(together, _GROUP),
+            "times": len(same),
+            "least_bytes": min(sizes),
+            "most_bytes": max(sizes),
+            "odd_one": odd_group(same),
+        }
         for together, same in folded_groups(memory, by, choice)[: choice.top]
         if (sizes := [group.num_bytes for group in same])
     ]

@@ -18,7 +18,7 @@ from gradinspect.renderers.diff_words import (
     LEAF_WORDS,
     MODULE_WORDS,
     SIGNS,
-    describe,
+    described,
     first_values,
     how_far,
     one_sided_modules,
@@ -89,7 +89,7 @@ class _Lister:
         return PageDifference(
             sign=SIGNS[row.kind],
             words="  ".join(filter(None, (f"{row.what}{times}", size, info))),
-            details=(*(brief(describe(detail), MAX_TEXT) for detail in row.details), *_links_note(row)),
+            details=(*(brief(words, MAX_TEXT) for words in described(row)), *_links_note(row)),
             bytes=format_change(row.held_bytes) if row.held_bytes else "",
             line=row.line,
             nodes=() if row.is_module else tuple(nodes[:MAX_PLACES]),

@@ -44,13 +44,29 @@ function folded(alive) {
   return rows.sort((one, other) => other[2] - one[2]);
 }
 
+// The place of the size farthest from the median of the others, and how many times it that is: as `odd_one` in Python.
+function oddOne(sizes) {
+  const times = sizes.map((size, place) => {
+    const others = sizes.filter((_, other) => other !== place).sort((one, other) => one - other);
+    const median = (others[(others.length - 1) >> 1] + others[others.length >> 1]) / 2;
+    if (median) return size / median;
+    return size ? Infinity : 1;
+  });
+  const far = times.map((factor) => (factor > 0 ? Math.abs(Math.log(factor)) : Infinity));
+  const place = far.indexOf(Math.max(...far));
+  return times[place] > 1 / 3 && times[place] < 3 ? null : [place, times[place]];
+}
+
 function together(same) {
   const [first, last, , kind, , , line, code] = same[0];
   const sizes = same.map((span) => span[2]);
   const [least, most] = [Math.min(...sizes), Math.max(...sizes)].map(formatBytes);
   const each = `${least === most ? least : `${least} to ${most}`} each`;
   const [what, module] = [4, 5].map((place) => nameTogether(same.map((span) => span[place])));
-  return [first, last, sizes.reduce((sum, size) => sum + size, 0), kind, `${what} ×${same.length}, ${each}`, module, line, code];
+  const odd = oddOne(sizes);
+  const name = odd && (same[odd[0]][4] === what ? same[odd[0]][5] : same[odd[0]][4]);
+  const words = odd ? `${each}, ${name}: ${odd[1].toFixed(1)} times the others` : each;
+  return [first, last, sizes.reduce((sum, size) => sum + size, 0), kind, `${what} ×${same.length}, ${words}`, module, line, code];
 }
 
 function show(place) {

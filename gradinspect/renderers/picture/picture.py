@@ -131,7 +131,7 @@ def _draw_in_time(
 def _text(graph: Graph, drawing: Drawing, options: DrawOptions, width: float | None) -> "_Text":
     return _Text(
         write_dot(graph, drawing, options, caption_width=width), frame_titles(graph, drawing, options),
-        crossings_of(graph, drawing, options), options.theme == "paper", options.is_compact,
+        crossings_of(graph, drawing, options), options.direction, options.theme == "paper", options.is_compact,
     )  # fmt: skip
 
 
@@ -141,6 +141,7 @@ class _Text(NamedTuple):
     dot: str
     titles: Mapping[str, str]  # of frames, as nodes by the name of the cluster
     crossings: Sequence[ColumnArrow]  # arrows from one column to another
+    direction: str
     is_for_paper: bool
     is_compact: bool  # labels of arrows have no place yet
 
@@ -165,7 +166,9 @@ def _svg(text: _Text, engine: Engine, try_s: float) -> bytes:
 def _placed(picture_format: str, text: _Text, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
     """Lay out first, then draw: the size of a bitmap and of paper is limited, and titles have to move."""
     end = monotonic() + try_s
-    placed = with_crossings(lay_out(text.dot, "dot", engine, time_limit_s=try_s).decode(), text.crossings)
+    placed = with_crossings(
+        lay_out(text.dot, "dot", engine, time_limit_s=try_s).decode(), text.crossings, text.direction
+    )
     placed = with_labels(placed) if text.is_compact else placed
     notes: list[str] = []
     values: dict[str, str] = {}

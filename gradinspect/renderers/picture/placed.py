@@ -20,7 +20,6 @@ LEAST_SIDE = 0.2  # inches; Graphviz does not write what is the default
 POINTS_PER_INCH = 72
 TITLE_AT = re.compile(r'\blp="([-\d.e+]+,[-\d.e+]+)"')  # a quote in a text of the program is escaped
 
-
 Point: TypeAlias = tuple[float, float]
 
 
@@ -62,6 +61,24 @@ class Rect(NamedTuple):
     def holds(self, point: Point) -> bool:
         """Return whether a point is inside."""
         return self.left < point[0] < self.right and self.bottom < point[1] < self.top
+
+
+def downward(point: Point, direction: str) -> Point:
+    """Return where a point is if gradients flow down and columns follow from left to right, as in direction TB."""
+    x, y = point
+    return {"TB": (x, y), "BT": (x, -y), "LR": (-y, -x), "RL": (-y, x)}[direction]
+
+
+def back_from_downward(point: Point, direction: str) -> Point:
+    """Undo `downward`."""
+    x, y = point
+    return {"TB": (x, y), "BT": (x, -y), "LR": (-y, -x), "RL": (y, -x)}[direction]
+
+
+def downward_rect(rect: Rect, direction: str) -> Rect:
+    """Return where a box is if gradients flow down."""
+    corners = [downward(corner, direction) for corner in ((rect.left, rect.bottom), (rect.right, rect.top))]
+    return Rect(*map(min, *corners), *map(max, *corners))
 
 
 def around(rects: Sequence[Rect]) -> Rect:

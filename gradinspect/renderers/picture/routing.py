@@ -1,16 +1,18 @@
 """Draw the arrows from one column to another.
 
 What comes in: a layout with columns, and the arrows that it lacks. What goes out: the layout with these arrows. They go
-through the space between columns, and above the columns that they pass; Graphviz would draw them across boxes.
+through the space between columns, and above the columns that they pass; Graphviz would draw them across boxes. What is
+said of heights and sides here holds where gradients flow down; other layouts are looked at as if they did.
 """
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
 from typing import NamedTuple
 
 from gradinspect.renderers.picture.dot.text import attributes
-from gradinspect.renderers.picture.placed import Point, Rect, rects_of
+from gradinspect.renderers.picture.placed import Point, Rect, back_from_downward, downward_rect, rects_of
 
 MARGIN = 12  # points around the boxes of a column
 INSIDE = 7.0  # of it, which arrows use as well
@@ -21,6 +23,9 @@ BESIDE = 6.0  # points between an arrow and the box above or below it
 MAX_LINES_TRIED = 6  # in all orders
 CORNER = 5.0  # radius
 TIP = 5.5  # length of an arrowhead
+EDGE = re.compile(r"^(\t+)(\w+(?::\w+)?) -> (\w+(?::\w+)?)\t\[(.*?)\];$", re.MULTILINE | re.DOTALL)
+BACK = re.compile(r'\bdir="?back"?,?\s*')
+STARTS_AT_TIP = re.compile(r'\bpos="s,([^"]*)"')
 
 
 class ColumnArrow(NamedTuple):
@@ -32,21 +37,35 @@ class ColumnArrow(NamedTuple):
     near_tail: tuple[str, ...]  # the names of the nodes in the same column
     near_head: tuple[str, ...]
     attributes: Mapping[str, str | float]
+    turned: tuple[bool, bool] = (False, False)  # whether the first and the last column run back
 
 
-def with_crossings(placed: str, arrows: Sequence[ColumnArrow]) -> str:
-    """Add the arrows to a layout."""
+def with_crossings(placed: str, arrows: Sequence[ColumnArrow], direction: str = "TB") -> str:
+    """Add the arrows to a layout, and let those in columns that run back lead from their tails to their heads."""
     if not arrows:
         return placed
-    rects = rects_of(placed)
+    placed = EDGE.sub(_forward, placed)
+    rects = {name: downward_rect(rect, direction) for name, rect in rects_of(placed).items()}
     ways = [_way(arrow, rects) for arrow in arrows]
     xs = _lanes(ways, rects)
     lines = []
     for number, (arrow, way) in enumerate(zip(arrows, ways, strict=True)):
-        path = _path(way, number, ways, xs)
+        path = [back_from_downward(point, direction) for point in _path(way, number, ways, xs)]
         values = {**arrow.attributes, "pos": _spline(path)}
         lines.append(f"\t{arrow.tail} -> {arrow.head}\t{attributes(**values)};")
     return "\n".join((placed.rstrip().removesuffix("}"), *lines, "}\n"))
+
+
+def _forward(edge: re.Match[str]) -> str:
+    indent, head, tail, values = edge.groups()
+    if not BACK.search(values):
+        return edge[0]
+    return f"{indent}{tail} -> {head}\t[{STARTS_AT_TIP.sub(_reversed, BACK.sub('', values))}];"
+
+
+def _reversed(path: re.Match[str]) -> str:
+    tip, *points = path[1].replace("\\\n", "").split()
+    return f'pos="e,{tip} {" ".join(reversed(points))}"'
 
 
 class _Way(NamedTuple):
@@ -55,10 +74,10 @@ class _Way(NamedTuple):
     arrow: ColumnArrow
     out: Point  # where it leaves its box
     out_y: float  # where it enters the space between columns
-    leaves_below: bool  # at the end of its column
+    leaves_at_end: bool  # of its column
     into: Point
     into_y: float
-    enters_above: bool  # at the beginning of its column
+    enters_at_start: bool  # of its column
     over: float | None  # above the columns that it passes; None if there are none
 
     @property
@@ -75,30 +94,64 @@ class _Way(NamedTuple):
 
 def _way(arrow: ColumnArrow, rects: Mapping[str, Rect]) -> _Way:
     columns = [rects[name] for name in arrow.columns]
-    out, out_y, below = _way_out(rects[arrow.tail], [rects[name] for name in arrow.near_tail], columns[0])
-    into, into_y, above = _way_in(rects[arrow.head], [rects[name] for name in arrow.near_head], columns[-1])
+    is_beside = len(columns) == 2 and arrow.turned[0] != arrow.turned[1]
+    tail = [_mirrored(rect, is_back=arrow.turned[0]) for rect in (rects[arrow.tail], columns[0])]
+    head = [_mirrored(rect, is_back=arrow.turned[1]) for rect in (rects[arrow.head], columns[-1])]
+    near_tail = [_mirrored(rects[name], is_back=arrow.turned[0]) for name in arrow.near_tail]
+    near_head = [_mirrored(rects[name], is_back=arrow.turned[1]) for name in arrow.near_head]
+    (x, y), out_y, at_end = _way_out(tail[0], near_tail, tail[1], prefers_side=is_beside)
+    (into_x, top), into_y, at_start = _way_in(head[0], near_head, head[1], prefers_side=is_beside)
+    out, into = _sides(arrow)
     over = max((column.top for column in columns[1:-1]), default=None)
-    return _Way(arrow, out, out_y, below, into, into_y, above, over)
+    return _Way(arrow, (x, out * y), out * out_y, at_end, (into_x, into * top), into * into_y, at_start, over)
 
 
-def _way_out(box: Rect, others: Sequence[Rect], column: Rect) -> tuple[Point, float, bool]:
+def _sides(arrow: ColumnArrow) -> tuple[int, int]:
+    """Return 1 for a column that runs down and -1 for one that runs back, of the tail and of the head."""
+    out, into = (-1 if is_back else 1 for is_back in arrow.turned)
+    return out, into
+
+
+def _mirrored(rect: Rect, *, is_back: bool) -> Rect:
+    return Rect(rect.left, -rect.top, rect.right, -rect.bottom) if is_back else rect
+
+
+def _way_out(box: Rect, others: Sequence[Rect], column: Rect, *, prefers_side: bool) -> tuple[Point, float, bool]:
     """Lead from a box to the space on the right of its column."""
     middle, y = box.middle
+    is_free = not any(other.left >= box.right and other.bottom < y < other.top for other in others)
+    if is_free and prefers_side:
+        return (box.right, y), y, False
     if not any(_overlaps(other, middle) and other.top <= box.bottom for other in others):
         return (middle, box.bottom), column.bottom + INSIDE, True
-    if not any(other.left >= box.right and other.bottom < y < other.top for other in others):
+    if is_free:
         return (box.right, y), y, False
-    return ((middle + box.right) / 2, box.bottom), box.bottom - BESIDE, False
+    x = (middle + box.right) / 2
+    flipped = [_mirrored(other, is_back=True) for other in others if other.right > x]
+    return (x, box.bottom), -_clear_above(-box.bottom, flipped), False
 
 
-def _way_in(box: Rect, others: Sequence[Rect], column: Rect) -> tuple[Point, float, bool]:
+def _way_in(box: Rect, others: Sequence[Rect], column: Rect, *, prefers_side: bool) -> tuple[Point, float, bool]:
     """Lead to a box from the space on the left of its column."""
     middle, y = box.middle
+    is_free = not any(other.right <= box.left and other.bottom < y < other.top for other in others)
+    if is_free and prefers_side:
+        return (box.left, y), y, False
     if not any(_overlaps(other, middle) and other.bottom >= box.top for other in others):
         return (middle, box.top), column.top - INSIDE, True
-    if not any(other.right <= box.left and other.bottom < y < other.top for other in others):
+    if is_free:
         return (box.left, y), y, False
-    return ((middle + box.left) / 2, box.top), box.top + BESIDE, False
+    x = (middle + box.left) / 2
+    return (x, box.top), _clear_above(box.top, [other for other in others if other.left < x]), False
+
+
+def _clear_above(top: float, others: Sequence[Rect]) -> float:
+    """Return the lowest height above a box where no other box is in the way."""
+    y = top + BESIDE
+    for other in sorted(others, key=lambda other: other.bottom):
+        if other.bottom < y < other.top + BESIDE:
+            y = other.top + BESIDE
+    return y
 
 
 def _lanes(ways: Sequence[_Way], rects: Mapping[str, Rect]) -> dict[tuple[int, str], float]:
@@ -163,15 +216,20 @@ def _path(way: _Way, number: int, ways: Sequence[_Way], xs: Mapping[tuple[int, s
     others = [(place, other) for place, other in enumerate(ways) if place != number]
     beside_first = [(_sign(xs[place, other.spaces[0]] - first), other) for place, other in others]
     (x, y), out_y = way.out, way.out_y
-    if way.leaves_below:
-        same = [(side, other) for side, other in beside_first if other.leaves_below]
-        out_y -= LANE * min(sum(side < 0 for side, other in same if _column(other) == _column(way)), MAX_LANES)
+    out, into = _sides(way.arrow)
+    if way.leaves_at_end:
+        same = [(side, other) for side, other in beside_first if other.leaves_at_end]
+        out_y -= out * LANE * min(sum(side < 0 for side, other in same if _column(other) == _column(way)), MAX_LANES)
         x += SPREAD * sum(side for side, other in same if other.arrow.tail == way.arrow.tail) / 2
     beside_last = [(_sign(xs[place, other.spaces[-1]] - last), other) for place, other in others]
     (into_x, top), into_y = way.into, way.into_y
-    if way.enters_above:
-        same = [(side, other) for side, other in beside_last if other.enters_above]
-        into_y += LANE * min(sum(side > 0 for side, other in same if _column(other, -1) == _column(way, -1)), MAX_LANES)
+    if way.enters_at_start:
+        same = [(side, other) for side, other in beside_last if other.enters_at_start]
+        into_y += (
+            into
+            * LANE
+            * min(sum(side > 0 for side, other in same if _column(other, -1) == _column(way, -1)), MAX_LANES)
+        )
         into_x += SPREAD * sum(side for side, other in same if other.arrow.head == way.arrow.head) / 2
     between: list[Point] = []
     if way.over is not None:

@@ -27,6 +27,7 @@ from gradinspect.renderers.diff_words import (
     first_values,
     how_far,
     modules_of_group,
+    odd_words,
     one_sided_modules,
     place_of,
     step_summary,
@@ -172,14 +173,17 @@ class DiffPage(Page):
     def _rows(self, rows: Sequence[ChangedRow], max_rows: int | None) -> Iterator[Text]:
         shown = rows if max_rows is None else _most_telling(rows, max_rows)
         module: object = None
-        for row in sorted(shown, key=lambda row: (row.is_outside, _sort_key(row.module))):
-            name = place_of(row)
+        ordered = sorted(shown, key=lambda row: (row.is_outside, _sort_key(row.module)))
+        names = self.apart(map(place_of, ordered), self.width)
+        for row, name in zip(ordered, names, strict=True):
             if name != module:
                 yield Text()
-                yield Text(self.fit(name, self.width), "bold")
+                yield Text(name, "bold")
             module = name
             yield self._row(row)
             yield from self._details(row.details)
+            if row.odd_one is not None:
+                yield from self.wrapped(self.visible(odd_words(row.odd_one)), "yellow", indent="      ")
         if len(shown) < len(rows):
             yield Text()
             yield Text(f"{format_count(len(rows) - len(shown), 'more row')}, with --full", "dim")
@@ -247,11 +251,10 @@ class DiffPage(Page):
                 if change.before and change.after and change.before != change.after]  # fmt: skip
         style = STYLES.get(same[0].kind, "cyan")
         folded = ((f" {self._to} ".join(pair), [""]) for pair in _fold_pairs(both))
-        for name, names in (*fold_names(one_sided), *folded):
-            times = self._times(len(names))
-            what = self.visible(class_name.replace("→", self._to))
-            text = f"{GAP}{word} {self.visible(name)}{times}{GAP}{what}"
-            yield Text(self.fit(text, self.width), style)
+        what = class_name.replace("→", self._to)
+        found = (*fold_names(one_sided), *folded)
+        texts = [f"{word} {name}{self._times(len(names))}{GAP}{what}" for name, names in found]
+        yield from (Text(GAP + text, style) for text in self.apart(texts, self.width - len(GAP)))
 
     def _leaves(self, diff: GraphDiff) -> Iterator[Text]:
         changes = diff.leaf_changes
@@ -267,10 +270,9 @@ class DiffPage(Page):
             )
         for (kind, what), names in groups.items():
             style = {"lost": "red", "frozen": "red", "gained": "green", "unfrozen": "green"}.get(kind, "cyan")
-            for name, folded in fold_leaves(names, whole):
-                times = self._times(len(folded))
-                text = f"{GAP}{LEAF_WORDS[kind]}: {self.visible(name)}{times}{GAP}{what}".rstrip()
-                yield Text(self.fit(text, self.width), style)
+            found = [(name, self._times(len(folded))) for name, folded in fold_leaves(names, whole)]
+            texts = [f"{LEAF_WORDS[kind]}: {name}{times}{GAP}{what}".rstrip() for name, times in found]
+            yield from (Text(GAP + text, style) for text in self.apart(texts, self.width - len(GAP)))
 
     def _sum(self, diff: GraphDiff) -> Iterator[Text]:
         if diff.is_empty:

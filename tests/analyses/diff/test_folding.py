@@ -6,7 +6,9 @@ from factories import graph, leaf, op
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.records import Detail
+from gradinspect.analyses.structure.name_folding import OddOne
 from gradinspect.graph import Graph, ModuleCall, TensorInfo
+from gradinspect.renderers.diff_words import described
 
 
 def experts(*rows: int, dtype: str = "float32") -> Graph:
@@ -37,6 +39,17 @@ def test_changes_that_differ_in_numbers_are_one(
     assert [
         (row.module, row.count, detail.before, detail.after) for row in diff.rows for detail in row.details
     ] == rows  # fmt: skip
+
+
+def test_the_module_unlike_the_others_is_named() -> None:
+    """By bytes if any are held, or else by what differs; not if all are near each other, or only two."""
+    before = experts(18, 20, 19, 21)
+    (row,) = diff_graphs(before, experts(30, 33, 310, 31)).rows
+
+    assert row.odd_one == OddOne("experts.2", 10.0)
+    assert described(row) == ["output: [18..21, 8] → [30..310, 8]", "experts.2: 10.0 times the others"]
+    assert [row.odd_one for row in diff_graphs(before, experts(30, 33, 34, 31)).rows] == [None]
+    assert not any(row.odd_one for row in diff_graphs(experts(18, 20), experts(30, 330)).rows)
 
 
 def test_the_name_of_a_dtype_is_no_number() -> None:

@@ -31,17 +31,19 @@ def test_a_device_is_chosen(browser: Any, tmp_path: Path) -> None:
 
 
 def test_equal_blocks_are_one_row_and_a_phone_does_not_scroll_sideways(browser: Any, tmp_path: Path) -> None:
-    """With the least and the greatest of each; two are read one by one, and long names are wrapped."""
+    """With the least and the greatest of each, and the odd one; two are read one by one, and long names are wrapped."""
     record = step_record()
     long = "encoder_of_a_long_name." * 9
     names = [*(f"{long}h.{block}.weight" for block in (0, 1, 2, 5)), "a.0.bias", "a.1.bias"]
-    spans = tuple(replace(record.spans[0], name=name, num_bytes=place * 512) for place, name in enumerate(names, 1))
+    spans = [replace(record.spans[0], name=name, num_bytes=place * 512) for place, name in enumerate(names, 1)]
+    spans += [replace(spans[0], name=f"odd.{place}", num_bytes=1 << 10 + 2 * (place == 2)) for place in range(4)]
     file = tmp_path / "step.html"
-    file.write_text(render_step_page(replace(record, spans=spans)), encoding="utf-8")
+    file.write_text(render_step_page(replace(record, spans=tuple(spans))), encoding="utf-8")
     with opened(browser, file, width=390, height=844) as seen:
         text = seen.page.locator("#alive").inner_text()
 
         assert f"{long}h.0,1,2,5.weight ×4, 512 B to 2.0 KiB each" in text
+        assert "odd.0-3 ×4, 1.0 KiB to 4.0 KiB each, odd.2: 4.0 times the others" in text
         assert "a.0.bias" in text
         assert "a.1.bias" in text
         assert seen.page.evaluate("document.documentElement.scrollWidth") == 390

@@ -14,8 +14,9 @@ from strategies import graphs
 
 from gradinspect.graph import Gradients, Graph, ModuleCall, NodeGradients
 from gradinspect.renderers.picture.dot.document import write_dot
-from gradinspect.renderers.picture.fitting import SHEETS, Fitted, fit_drawing
+from gradinspect.renderers.picture.fitting import fit_drawing
 from gradinspect.renderers.picture.graphviz import Engine, find_engine, lay_out
+from gradinspect.renderers.picture.layouts import SHEETS, Fitted
 from gradinspect.renderers.picture.picture import draw
 from gradinspect.renderers.picture.placed import Rect, rects_of
 from gradinspect.renderers.picture.plan.parts import DrawOptions, ScopeStart

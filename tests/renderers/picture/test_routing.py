@@ -3,7 +3,9 @@
 import itertools
 import re
 
-from gradinspect.renderers.picture.placed import Rect, rects_of
+import pytest
+
+from gradinspect.renderers.picture.placed import Rect, back_from_downward, downward, rects_of
 from gradinspect.renderers.picture.routing import ColumnArrow, with_crossings
 
 
@@ -93,3 +95,20 @@ def test_no_arrow_runs_on_another() -> None:
     first, second = (path(line) for line in added.splitlines() if "->" in line)
 
     assert max(x for x, y in second if 105 < y < 150) < min(x for x, y in first if 105 < y < 150)
+
+
+def test_an_arrow_that_is_laid_out_backward_leads_from_its_tail_to_its_head() -> None:
+    """With its points in that order, and its tip at the head."""
+    back = '\tn10 -> n11:e\t[dir=back,\n\t\theadport=e,\n\t\tpos="s,1,2 3,4 5,6 7,8 9,10"];'
+    placed = layout(2, 2).replace("\n}\n", f"\n{back}\n}}\n")
+    (turned, _) = (line for line in with_crossings(placed, [arrow("n01", "n10", (2, 2))]).split(";\n") if "->" in line)
+
+    assert "n11:e -> n10" in turned
+    assert 'pos="e,1,2 9,10 7,8 5,6 3,4"' in turned
+    assert "dir=" not in turned
+
+
+@pytest.mark.parametrize("direction", ["TB", "BT", "LR", "RL"])
+def test_what_is_looked_at_as_if_it_ran_down_is_put_back(direction: str) -> None:
+    """Each point is where it was."""
+    assert back_from_downward(downward((3, 5), direction), direction) == (3, 5)

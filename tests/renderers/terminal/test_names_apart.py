@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
+from factories import product_plus_two
 from hypothesis import given
 from hypothesis import strategies as st
 from model_names import PARAMETERS
@@ -12,6 +13,8 @@ from rich.cells import cell_len
 from rich.text import Text
 from step_record import step_record
 
+from gradinspect.analyses.diff.comparison import diff_graphs
+from gradinspect.analyses.diff.records import ChangedRow, LeafChange, ModuleChange
 from gradinspect.analyses.gradients.observed import ParameterRow
 from gradinspect.analyses.memory.flops import CountedFlops, FlopRow
 from gradinspect.analyses.memory.rows import MemoryRow
@@ -19,6 +22,8 @@ from gradinspect.analyses.memory.saved_rows import SavedRow
 from gradinspect.analyses.memory.step import AliveRow, Origin
 from gradinspect.analyses.selection.finding import FoundNode
 from gradinspect.analyses.selection.rows import ALL_ROWS
+from gradinspect.renderers.diff_words import Side
+from gradinspect.renderers.terminal.diff import DiffPage
 from gradinspect.renderers.terminal.found import FoundPage
 from gradinspect.renderers.terminal.gradients.call import GradientsPage
 from gradinspect.renderers.terminal.memory.flops import FlopsPage
@@ -32,8 +37,7 @@ SAVED = SavedRow(node=7, node_name="AddmmBackward0", attribute="_saved_x", kind=
 
 
 def _saved(names: Sequence[str], width: int) -> list[Text]:
-    spelled = [re.sub(r"\b\d", r"n\g<0>", name) for name in names]  # not an index: nothing is folded
-    rows = [replace(SAVED, module=name, module_name=name) for name in spelled]
+    rows = [replace(SAVED, module=name, module_name=name) for name in _spelled(names)]
     return list(render_folded_table(rows, width=width, top=len(rows)))
 
 
@@ -76,9 +80,54 @@ def _alive(names: Sequence[str], width: int) -> list[Text]:
     return list(StepMemoryPage(width=width).lines(memory, None, "storage", replace(ALL_ROWS, top=len(names))))
 
 
+def _spelled(names: Sequence[str]) -> list[str]:
+    """Take away what would be folded."""
+    return [re.sub(r"\b\d", r"n\g<0>", name) for name in names]
+
+
+def _changed(names: Sequence[str], width: int) -> list[Text]:
+    rows = tuple(ChangedRow(kind="added", module=name, what="CloneBackward0") for name in _spelled(names))
+    return _of_diff(width, rows=rows)
+
+
+def _leaves_changed(names: Sequence[str], width: int) -> list[Text]:
+    changes = (LeafChange(kind="changed", name=name, before="f32[64, 3072]", after="f32[64, 768]")
+               for name in _spelled(names))  # fmt: skip
+    return _of_diff(width, leaf_changes=tuple(changes))
+
+
+def _modules_changed(names: Sequence[str], width: int) -> list[Text]:
+    changes = (ModuleChange(kind="added", before="", after=name, class_name="TransformerEncoderLayer")
+               for name in _spelled(names))  # fmt: skip
+    return _of_diff(width, module_changes=tuple(changes))
+
+
+def _of_diff(width: int, **changes: object) -> list[Text]:
+    graph = product_plus_two()
+    diff = replace(diff_graphs(graph, graph), **changes)
+    lines = DiffPage(width=width).lines(diff, [Side("a.json", ""), Side("b.json", "")], max_rows=None)
+    return [line for line in lines if line.plain.strip() not in {"", "+ CloneBackward0"}]
+
+
+@pytest.mark.parametrize("table", [_changed, _leaves_changed, _modules_changed])
+def test_long_names_that_differ_in_the_middle_stay_different(
+    table: Callable[[Sequence[str], int], list[Text]],
+) -> None:
+    """Whatever is cut, they are not alike."""
+    names = [f"{'of_a_long_name.' * 5}{middle}{'.of_a_long_name' * 5}" for middle in ("query", "key", "value")]
+    lines = [line.plain for line in table(names, 80)]
+
+    assert len(set(lines)) - len(table([], 80)) >= len(names)
+    assert max(map(cell_len, lines)) <= 80
+
+
 @pytest.mark.parametrize(
-    "table", [_saved, _attributes, _modules_found, _leaves_found, _gradients, _flops, _held, _alive]
-)
+    "table",
+    [
+        _saved, _attributes, _modules_found, _leaves_found, _gradients, _flops, _held, _alive, _changed,
+        _leaves_changed, _modules_changed,
+    ],
+)  # fmt: skip
 @given(st.data(), st.integers(60, 140))
 def test_different_names_stay_different(
     table: Callable[[Sequence[str], int], list[Text]], data: st.DataObject, width: int

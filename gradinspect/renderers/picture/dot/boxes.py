@@ -3,7 +3,7 @@
 What comes in: boxes of a `Drawing`. What goes out: attribute lists.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gradinspect.analyses.structure.copy_ranges import copy_ranges
 from gradinspect.analyses.structure.folding import Scope, node_ids
@@ -24,9 +24,15 @@ MAX_STRIP = 24  # copies of a repeat that are colored individually
 class BoxWriter:
     """Writes the attributes of the boxes of one picture."""
 
-    def __init__(self, scene: Scene) -> None:
-        """Prepare for a picture."""
+    def __init__(self, scene: Scene, targets: Mapping[int, Sequence[Box]] | None = None) -> None:
+        """Prepare for a picture.
+
+        Args:
+            scene: The picture.
+            targets: The first node of a box -> where it leads to without an arrow, which is written into it.
+        """
         self.scene = scene
+        self.targets = targets or {}
         self.graph = scene.graph
         self.palette = scene.palette
         self.labels = ScopeLabels(scene.graph, scene.palette)
@@ -47,6 +53,7 @@ class BoxWriter:
         label = [f"<B>{words}</B>"]
         label.append(self._quiet(self.labels.size(box.ids, with_nodes=False)))
         fill, line = self.palette.card, self.palette.cut
+        label += self._targets(box.ids)
         return boxed(label, style="filled,dashed", fillcolor=fill, color=line, penwidth=1.5, tooltip=quoted(words))
 
     def cluster(self, scope: Scope, level: int) -> str:
@@ -87,6 +94,7 @@ class BoxWriter:
         facts = _facts(look) or ([f"{format_bytes(held)} held"] if held else [])
         facts += self._number_of_leaves(node)
         label += [self._quiet(" · ".join([*_output(node), *facts])), self._bar(box.ids)]
+        label += self._targets(box.ids)
         tooltip = node_tooltip(self.graph, node_id, self.scene.number(node_id), "" if look is None else look.words)
         style = self._node_style(node)
         return _painted(label, look, rows=self._leaves(node), tooltip=self._with_leaves(tooltip, node),
@@ -99,8 +107,20 @@ class BoxWriter:
         facts += self._number_of_leaves(nodes[-1])
         label = [f"<B>{html(chain_title(nodes))}</B>", self._quiet(" · ".join(facts))]
         tooltip = self._with_leaves(chain_tooltip([self.scene.number(node_id) for node_id in ids], nodes), nodes[-1])
+        label += self._targets(ids)
         rows, link = self._leaves(nodes[-1]), self._link(nodes[0])
         return _painted(label, look, rows=rows, tooltip=tooltip, fillcolor=self.palette.other, **link)
+
+    def _targets(self, ids: range) -> list[str]:
+        """Write lines of what a box leads to without an arrow."""
+        written = (f"&#8594;&#160;{self._name(box)}" for box in self.targets.get(ids.start, ()))
+        return [self._quiet(words) for words in dict.fromkeys(written)]
+
+    def _name(self, box: Box) -> str:
+        if box.scope is not None:
+            return _more(box.scope) if box.kind == "copies" else self.labels.name(box.scope)
+        node = self.graph.nodes[box.ids.start]
+        return " ".join([f"<B>{html(node.name)}</B>", *_output(node)])
 
     def _leaves(self, node: Node) -> list[str]:
         options = self.scene.options
@@ -128,16 +148,18 @@ class BoxWriter:
         tooltip = call_tooltip(self.graph, scope, "" if look is None else look.words)
         fill = self.palette.closed if self.scene.coloring is None else self.palette.plain
         line = self.palette.closed_line
+        label += self._targets(ids)
         return _painted(label, look, shape="folder", fillcolor=fill, color=line, tooltip=tooltip)
 
     def _copies(self, ids: range, scope: Scope) -> str:
-        more = format_count(len(scope.copies), "more copy", "more copies")
+        more = _more(scope)
         label = [f"<B>{more}</B>"]
         label.append(self._quiet(self.labels.between(scope.copies)))
         label.append(self._quiet(self.labels.size(ids)))
         label.append(self._strip(copy_ranges(scope)[1:]))
         fill = self.palette.copies if self.scene.coloring is None else self.palette.plain
         line, words = self.palette.copies_line, quoted(more)
+        label += self._targets(ids)
         return boxed(label, style="filled,dashed", fillcolor=fill, color=line, penwidth=1.3, tooltip=words)
 
     def _bar(self, ids: range) -> str:
@@ -172,6 +194,10 @@ class BoxWriter:
 
     def _quiet(self, markup: str) -> str:
         return small(markup, self.palette.quiet)
+
+
+def _more(scope: Scope) -> str:
+    return format_count(len(scope.copies), "more copy", "more copies")
 
 
 def is_custom(node: Node) -> bool:

@@ -158,7 +158,12 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
             any(arrow.is_skip for arrow in drawing.arrows),
             _entry(_inked("skip", colors.skip), "residual connection around a box"),
         ),
-        (drawing.references, _entry("&#8594; #n", "leads to #n, which has many users")),
+        (
+            drawing.references,
+            _entry("&#8594;", "leads to the box of this name")
+            if options.is_compact
+            else _entry("&#8594; #n", "leads to #n, which has many users"),
+        ),
         (options.cut is not None, _entry(small("cut", colors.cut), "edge to hidden nodes")),
     )
     return [entry for is_drawn, entry in entries if is_drawn]

@@ -7,8 +7,9 @@ A leaf is drawn beside each node that uses it. A single box for a weight shared 
 and long edges, not the number of nodes, are what layered layout cannot handle.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Final
 
 from gradinspect.analyses.structure.copy_ranges import copy_ranges, with_ranges
 from gradinspect.analyses.structure.cut import lost_places
@@ -34,6 +35,7 @@ from gradinspect.renderers.picture.plan.parts import (
     columns_of,
     group_between,
     is_detailed,
+    is_turned,
 )
 from gradinspect.renderers.picture.routing import MARGIN, ColumnArrow
 
@@ -45,6 +47,10 @@ PACKING = 'pack=14 packmode="array_i"'  # parts without a common node go into a 
 LARGE = 300  # boxes; above that, Graphviz stops straightening lines earlier: half the time, nearly the same picture
 LARGE_NSLIMIT = 3
 SIDES = {"TB": "e", "BT": "e", "LR": "s", "RL": "s"}  # where a skip leaves a box and enters the next
+PORTS = {"tailport": "headport", "headport": "tailport"}
+BACK: Final[Mapping[str, str | float]] = {
+    "dir": "back"
+}  # an arrow in a column that runs back is laid out from its head to its tail
 COLUMN_WEIGHT = 100  # of the invisible edge between the first boxes of two columns
 LOOKS = {"color", "fontcolor", "penwidth", "style", KEPT}  # attributes of an arrow that Graphviz does not lay out
 TRUNK_WEIGHT = 8  # how much straighter the longest path to a leaf is drawn than a side branch
@@ -132,13 +138,16 @@ class _Writer:
         self.drawing = drawing
         self.options = scene.options
         self.palette = scene.palette
-        self.boxes = BoxWriter(scene)
-        self.chips = Chips(scene)
-        self.devices_crossed = crossings(scene.graph)
-        self.in_columns = columns_of(drawing.parts, drawing.columns)
         self.references: dict[int, list[Arrow]] = {}
         for arrow in drawing.references:
             self.references.setdefault(drawing.boxes[arrow.tail].ids.start, []).append(arrow)
+        self.boxes = BoxWriter(scene, self._targets() if scene.options.is_compact else None)
+        self.chips = Chips(scene)
+        self.devices_crossed = crossings(scene.graph)
+        self.in_columns = columns_of(drawing.parts, drawing.columns)
+
+    def _targets(self) -> dict[int, list[Box]]:
+        return {tail: [self.drawing.boxes[arrow.head] for arrow in arrows] for tail, arrows in self.references.items()}
 
     def statements(self) -> Iterator[str]:
         if not self._has_columns_outside():
@@ -161,6 +170,7 @@ class _Writer:
                 tail=_name(self.drawing.boxes[arrow.tail]),
                 head=_name(self.drawing.boxes[arrow.head]),
                 columns=tuple(_column(group, number) for number in range(first, last + 1)),
+                turned=(self._is_turned(arrow.tail, arrow.tail), self._is_turned(arrow.head, arrow.head)),
                 near_tail=self._others(group, first, arrow.tail),
                 near_head=self._others(group, last, arrow.head),
                 attributes={name: value for name, value in values.items() if name in LOOKS},
@@ -168,6 +178,11 @@ class _Writer:
 
     def _group(self, arrow: Arrow) -> int | None:
         return group_between(self.in_columns[arrow.tail], self.in_columns[arrow.head])
+
+    def _is_turned(self, one: int, other: int) -> bool:
+        """Return whether the columns that two boxes share run back."""
+        columns = self.in_columns[one]
+        return self.drawing.turns and is_turned(columns.keys() & self.in_columns[other].keys(), columns)
 
     def _others(self, group: int, column: int, index: int) -> tuple[str, ...]:
         """Name the other boxes of a column."""
@@ -181,9 +196,15 @@ class _Writer:
         """Put the first boxes of columns side by side, from left to right."""
         for number in range(len(self.drawing.columns)):
             of = [one.get(number) for one in self.in_columns]
-            firsts = [self.drawing.boxes[of.index(column)] for column in range(len(self.drawing.columns[number]))]
+            firsts = [self._first_of(of, column) for column in range(len(self.drawing.columns[number]))]
             for left, right in pairwise(firsts):
                 yield _edge(_name(left), _name(right), {"style": "invis", "minlen": 0, "weight": COLUMN_WEIGHT})
+
+    def _first_of(self, of: Sequence[int | None], column: int) -> Box:
+        """Return the first box of a column, or the last one if it runs back."""
+        first = of.index(column)
+        last = len(of) - 1 - of[::-1].index(column)
+        return self.drawing.boxes[last if self._is_turned(first, first) else first]
 
     def _roots(self) -> Iterator[str]:
         alone = sorted({root.node for root in self.graph.roots if self._is_leaf(root.node)})
@@ -204,25 +225,38 @@ class _Writer:
                 yield f"root{index} -> {name}"
 
     def _boxes(self) -> Iterator[str]:
-        level = clusters = 0
-        for place, part in enumerate(self.drawing.parts):
+        level = 0
+        names = part_names(self.drawing.parts)
+        for place in self._places():
+            part = self.drawing.parts[place]
             level -= isinstance(part, ScopeEnd)
             indent = "  " * level
             yield from self._columns_from(place)
             if isinstance(part, Box):
                 yield f"{indent}{_name(part)} {self.boxes.box(part)}"
                 yield from (indent + line for line in self._cut_edges(part))
-                yield from (indent + line for line in self._references(part))
+                if not self.options.is_compact:
+                    yield from (indent + line for line in self._references(part))
                 if is_detailed(part):
                     yield from (indent + line for line in self._around(_name(part), part.ids.stop - 1))
             elif isinstance(part, ScopeStart):
-                yield f"{indent}subgraph cluster_{clusters} {{"
+                yield f"{indent}subgraph {names[place]} {{"
                 yield f'{indent}  graph {self.boxes.cluster(part.scope, part.level)[:-1]} labelloc="t" margin=7]'
-                clusters += 1
                 level += 1
             else:
                 yield f"{indent}}}"
             yield from ("}" for group in self.drawing.columns for run in group if run.stop == place + 1)
+
+    def _places(self) -> list[int]:
+        """Return in which order parts are written: of what is beside each other the lowest row first."""
+        places = list(range(len(self.drawing.parts)))
+        if self.options.direction in ("LR", "RL"):
+            for group in sorted(self.drawing.columns, key=lambda group: group[0].start - group[-1].stop):
+                start = places.index(group[0].start)
+                length = group[-1].stop - group[0].start
+                runs = [places[start + run.start - group[0].start :][: len(run)] for run in group]
+                places[start : start + length] = [place for run in reversed(runs) for place in run]
+        return places
 
     def _columns_from(self, place: int) -> Iterator[str]:
         """Begin the columns that begin at a part, the outer one first."""
@@ -294,7 +328,12 @@ class _Writer:
 
     def _arrow(self, arrow: Arrow) -> str:
         tail, head = self.drawing.boxes[arrow.tail], self.drawing.boxes[arrow.head]
-        return _edge(_name(tail), _name(head), self._arrow_values(arrow))
+        values = self._arrow_values(arrow)
+        if self._is_turned(arrow.tail, arrow.head):
+            return _edge(
+                _name(head), _name(tail), {PORTS.get(name, name): value for name, value in values.items()} | dict(BACK)
+            )
+        return _edge(_name(tail), _name(head), values)
 
     def _arrow_values(self, arrow: Arrow) -> dict[str, str | float]:
         tail = self.drawing.boxes[arrow.tail]

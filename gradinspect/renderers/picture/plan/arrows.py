@@ -114,7 +114,12 @@ def _with_trunks(arrows: Sequence[Arrow], num_boxes: int) -> list[Arrow]:
 
 
 def with_lengths(
-    arrows: Sequence[Arrow], parts: Sequence[Part], have_leaves: Sequence[bool] = (), columns: Sequence[Columns] = ()
+    arrows: Sequence[Arrow],
+    parts: Sequence[Part],
+    have_leaves: Sequence[bool] = (),
+    columns: Sequence[Columns] = (),
+    *,
+    turns: bool = False,
 ) -> tuple[Arrow, ...]:
     """Make each arrow that leaves an expanded scope long enough to end below the scope and its leaves.
 
@@ -125,6 +130,7 @@ def with_lengths(
         parts: What is drawn.
         have_leaves: For each box whether leaves are drawn below it; none by default.
         columns: What is side by side: it begins at the same rank, and arrows between columns do not count.
+        turns: Whether every second column runs back: what leaves it may come from its top.
     """
     paths, in_columns = _scope_paths(parts), columns_of(parts, columns)
     arrows_to: list[list[int]] = [[] for _ in paths]
@@ -140,7 +146,8 @@ def with_lengths(
         for place in arrows_to[index]:
             tail = arrows[place].tail
             left = next((scope for scope in paths[tail] if scope not in path), None)
-            lengths[place] = 1 if left is None else bottoms[left] - ranks[tail] + 1
+            above = [tops[group] for group in in_columns[tail].keys() - in_columns[index].keys()] if turns else []
+            lengths[place] = 1 if left is None else bottoms[left] - min((*above, ranks[tail])) + 1
             ranks[index] = max(ranks[index], ranks[tail] + lengths[place])
         for group in in_columns[index]:
             tops.setdefault(group, ranks[index])

@@ -36,6 +36,7 @@ class Drawing(NamedTuple):
     references: tuple[Arrow, ...]  # written at the tail, not drawn: NOTE [Users of one node]
     notes: tuple[str, ...]  # what was folded or cut without being asked for
     columns: tuple[Columns, ...] = ()  # NOTE [Columns] in `plan.columns`
+    turns: bool = False  # every second column runs back, as a U does
 
 
 def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
@@ -63,9 +64,10 @@ def _cut(chooser: PartChooser, scope: Scope) -> Drawing:
     return _with_fans_folded(chooser.graph, chooser.options, parts, (words,))
 
 
-def in_columns(drawing: Drawing, columns: tuple[Columns, ...]) -> Drawing:
-    """Set a compact drawing in columns."""
-    return drawing._replace(columns=columns, arrows=with_lengths(drawing.arrows, drawing.parts, columns=columns))
+def in_columns(drawing: Drawing, columns: tuple[Columns, ...], *, turns: bool = False) -> Drawing:
+    """Set a compact drawing in columns, of which every second may run back."""
+    arrows = with_lengths(drawing.arrows, drawing.parts, columns=columns, turns=turns)
+    return drawing._replace(columns=columns, arrows=arrows, turns=turns)
 
 
 def count_boxes(graph: Graph, options: DrawOptions) -> int:

@@ -100,6 +100,16 @@ def group_between(one: Mapping[int, int], other: Mapping[int, int]) -> int | Non
     return next((group for group, column in one.items() if group in other and other[group] != column), None)
 
 
+def is_turned(groups: Iterable[int], columns: Mapping[int, int]) -> bool:
+    """Return whether every second column runs back an odd number of times.
+
+    Args:
+        groups: The groups of columns that count.
+        columns: In which column of each group it is.
+    """
+    return sum(columns[group] % 2 for group in groups) % 2 == 1
+
+
 def deepest_level(scope: Scope) -> int:
     """Return the depth of the most deeply nested scope."""
     deepest, level = 0, 0

@@ -23,13 +23,14 @@ from gradinspect.analyses.memory.step import (
     is_accelerator,
     moment_name,
     needed_bytes,
+    odd_group,
     on_device,
     to_make_room,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
-from gradinspect.analyses.structure.name_folding import format_times, odd_one
+from gradinspect.analyses.structure.name_folding import format_times
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import cut_end
 from gradinspect.units import format_bytes, format_count
@@ -123,9 +124,9 @@ class StepMemoryPage(Page):
         if not copies or group.detail:
             return label
         sizes = [one.num_bytes for one in same]
-        odd = odd_one(sizes)
+        odd = odd_group(same)
         each = f"{format_bytes_between(min(sizes), max(sizes))} each"
-        words = f"{same[odd[0]].label}: {format_times(odd[1])} the others" if odd else each
+        words = f"{odd.name}: {format_times(odd.times)} the others" if odd else each
         fitting = (text for text in (words, each) if cell_len(self.visible(f"{label}  {text}")) <= self._label_room)
         return "  ".join((label, *islice(fitting, 1)))
 
