@@ -411,9 +411,9 @@ def test_a_device_that_is_not_here_is_not_measured(tmp_path: Path) -> None:
     [
         ("if loss > 3: pass", (),
          "reads values, which fake tensors do not have. Give the number to answer with: --hint 1."),
-        ("chosen, = torch.where(x[:, 0] > 0)", ("--hint", "1"),
-         "makes a tensor whose size depends on values, which fake tensors do not have. Give it a fixed size, such as a "
-         "capacity of each expert, or measure the program as it is: fit --real."),
+        ("counts = torch.bincount((x[:, 0] > 0).long())", ("--hint", "1"),
+         "makes a tensor whose size depends on values, which fake tensors do not have. Give it a fixed size, or "
+         "measure the program as it is: fit --real."),
     ],
     ids=["value", "size"],
 )  # fmt: skip
