@@ -9,7 +9,8 @@ gives, or with what can be assumed: NOTE [Values that are assumed].
 NOTE [Indices that are drawn]
 `data[i : i + length]` with an `i` of `torch.randint` needs its number; with any number of ours the slice would have
 a wrong size. So a few integers that are drawn on the CPU get real values, which fake tensors pass on to what is
-computed from them.
+computed from them. So do those that the program writes down, `lengths = torch.tensor([3, 5, 7])`, as it may go on with
+`x[:, : lengths.max()]`.
 """
 
 import sys
@@ -35,8 +36,9 @@ LOGGED = 1.0  # a loss that is neither NaN nor infinite
 LARGEST = "Sizes and counts that depend on values were taken to be the largest possible"
 FINITE = "Values were taken to be finite"
 MAX_LINES = 3
-MAX_DRAWN = 4096  # numbers
+MAX_KEPT = 4096  # numbers
 _DRAWS = frozenset((torch.ops.aten.randint.default, torch.ops.aten.randint.low, torch.ops.aten.randperm.default))
+_WRITTEN_DOWN = torch.ops.aten.lift_fresh.default
 
 
 class AnsweredReads(TorchDispatchMode):
@@ -79,6 +81,8 @@ class AnsweredReads(TorchDispatchMode):
                 raise
             self._note(what)
         else:
+            if func is _WRITTEN_DOWN:
+                _keep_values(result, args[0])
             self._assumptions.follow(func, args, result)
         return result
 
@@ -115,7 +119,15 @@ def _listed(lines: Collection[str]) -> str:
 
 def _drawn(result: torch.Tensor, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """Give values to a few integers. NOTE [Indices that are drawn]."""
-    if result.device.type == "cpu" and result.dim() == 1 and result.numel() <= MAX_DRAWN:
+    if result.device.type == "cpu" and result.dim() == 1 and result.numel() <= MAX_KEPT:
         with unset_fake_temporarily():
             give_values(result, func(*args, **kwargs))
     return result
+
+
+def _keep_values(result: torch.Tensor, written: torch.Tensor) -> None:
+    """Give a few whole numbers that a program writes down their values."""
+    is_ours = type(written) is torch.Tensor and not written.is_floating_point() and not written.is_complex()
+    if is_ours and written.device.type == "cpu" and 1 < written.numel() <= MAX_KEPT:  # torch knows a single one
+        with unset_fake_temporarily():
+            give_values(result, written)

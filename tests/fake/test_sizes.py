@@ -103,3 +103,19 @@ def test_a_hint_is_what_is_answered(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "Values that are read were taken to be 0: " in done.stdout
+
+
+@pytest.mark.parametrize(("change", "status"), [("", 0), ("lengths += 1", 2), ("lengths[x[:, 0, 0].argmax()] += 1", 2)])
+def test_numbers_that_are_written_down_are_known_until_others_are_written(
+    change: str, status: int, tmp_path: Path
+) -> None:
+    """As the lengths of sequences; what depends on values that are not there makes them unknown."""
+    (tmp_path / "train.py").write_text(
+        "import torch\nx = torch.randn(3, 9, 4, requires_grad=True)\nlengths = torch.tensor([3, 5, 7])\n"
+        f"{change}\nlongest = lengths.max().item()\n(x[:, :longest] * 2).sum().backward()\n"
+        "assert longest == 7\n"
+    )
+    done = gradinspect("fit", "train.py", "--continue", cwd=tmp_path)
+
+    assert done.returncode == status, done.stderr
+    assert ("reads values" in done.stderr) == bool(status)
