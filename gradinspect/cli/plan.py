@@ -26,7 +26,7 @@ from gradinspect.renderers.terminal.memory.plan import PlanPage
 from gradinspect.request import Request
 
 _VALUES_HINT = "Give the number to answer with: --hint 1."
-_SIZES_HINT = "Give it a fixed size, such as a capacity of each expert, or measure the program as it is: fit --real."
+_SIZES_HINT = "Give it a fixed size, or measure the program as it is: fit --real."
 
 
 @takes_source(reads_captures=False)

@@ -4,20 +4,23 @@ NOTE [Losses that are printed]
 A training loop reads its loss in order to print it: `print(loss.item())`. Outside modules and the engine, a floating
 point scalar is answered with 1, and the reader of the result is told which lines were answered so. Whatever a module,
 a gradient hook or a comparison reads may decide what runs next, so it is answered only with the number that the user
-gives.
+gives, or with what can be assumed: NOTE [Values that are assumed].
 
 NOTE [Indices that are drawn]
 `data[i : i + length]` with an `i` of `torch.randint` needs its number; with any number of ours the slice would have
 a wrong size. So a few integers that are drawn on the CPU get real values, which fake tensors pass on to what is
-computed from them.
+computed from them. So do those that the program writes down, `lengths = torch.tensor([3, 5, 7])`, as it may go on with
+`x[:, : lengths.max()]`.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
 
+from gradinspect.fake.assumptions import Assumptions
+from gradinspect.fake.sizes import largest_result
 from gradinspect.recording.frames import line_name, user_frames
 from gradinspect.torch_api.fakes import (
     NEEDS_VALUES,
@@ -30,13 +33,18 @@ from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.units import format_count
 
 LOGGED = 1.0  # a loss that is neither NaN nor infinite
+LARGEST = "Sizes and counts that depend on values were taken to be the largest possible"
+FINITE = "Values were taken to be finite"
 MAX_LINES = 3
-MAX_DRAWN = 4096  # numbers
+MAX_KEPT = 4096  # numbers
 _DRAWS = frozenset((torch.ops.aten.randint.default, torch.ops.aten.randint.low, torch.ops.aten.randperm.default))
+_WRITTEN_DOWN = torch.ops.aten.lift_fresh.default
 
 
 class AnsweredReads(TorchDispatchMode):
-    """Gives a number to what reads a scalar without a value. Active above a fake mode. NOTE [Losses that are printed].
+    """Answers what reads a scalar, or makes a size, of values that are not there. Active above a fake mode.
+
+    NOTE [Losses that are printed], NOTE [Values that are assumed] and NOTE [Sizes that depend on values].
 
     Args:
         hint: The number that every read gets; None: only what looks like logging gets one.
@@ -48,18 +56,13 @@ class AnsweredReads(TorchDispatchMode):
         super().__init__()
         self._hint = hint
         self._is_computing = is_computing
-        self._lines: dict[str, None] = {}
+        self._lines: dict[str, dict[str, None]] = {}  # by what was assumed there
+        self._assumptions = Assumptions()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader of the result must know."""
-        if not self._lines:
-            return ()
-        lines = [*self._lines][:MAX_LINES]
-        more = len(self._lines) - len(lines)
-        listed = ", ".join(lines) + (f" and {format_count(more, 'more line')}" if more else "")
-        number = LOGGED if self._hint is None else self._hint
-        return (f"Values that are read were taken to be {number:g}: {listed}.",)
+        return tuple(f"{what}: {_listed(lines)}." for what, lines in self._lines.items())
 
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -69,34 +72,62 @@ class AnsweredReads(TorchDispatchMode):
             return args[0].fake_device
         if func in _DRAWS:
             return _drawn(func(*args, **(kwargs or {})), func, args, kwargs or {})
-        if func is not reads_scalar:
-            return func(*args, **(kwargs or {}))
         try:
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
         except NEEDS_VALUES:
-            answer = self._answer(args[0].dtype)
-            if answer is None:
+            is_read = func is reads_scalar
+            what, result = self._answer(args[0]) if is_read else (LARGEST, largest_result(func, args, kwargs or {}))
+            if result is None:
                 raise
-        frame = next(user_frames(sys._getframe(1)), None)
-        if frame is not None:
-            self._lines.setdefault(line_name(frame.f_code.co_filename, frame.f_lineno))
-        return answer
+            self._note(what)
+        else:
+            if func is _WRITTEN_DOWN:
+                _keep_values(result, args[0])
+            self._assumptions.follow(func, args, result)
+        return result
 
-    def _answer(self, dtype: torch.dtype) -> complex | None:
-        """Return the number to give, of the kind that the dtype has."""
-        if self._hint is None and (not dtype.is_floating_point or self._is_computing()):
-            return None
-        number = LOGGED if self._hint is None else self._hint
+    def _note(self, what: str) -> None:
+        """Note the line that runs, and what was assumed there."""
+        frame = next(user_frames(sys._getframe(2)), None)
+        if frame is not None:
+            self._lines.setdefault(what, {}).setdefault(line_name(frame.f_code.co_filename, frame.f_lineno))
+
+    def _answer(self, tensor: torch.Tensor) -> tuple[str, complex | None]:
+        """Return what is assumed, and the number to give, of the kind that the dtype has; None: nothing is."""
+        dtype, number = tensor.dtype, LOGGED if self._hint is None else self._hint
+        assumed = self._assumptions.of(tensor) if self._hint is None else None
+        if assumed is not None:
+            number = assumed.number
+        elif self._hint is None and (not dtype.is_floating_point or self._is_computing()):
+            return "", None
+        what = f"Values that are read were taken to be {number:g}"
+        if assumed is not None:
+            what = LARGEST if assumed.is_largest else FINITE
         if dtype is torch.bool:
-            return bool(number)
+            return what, bool(number)
         if dtype.is_complex:
-            return complex(number)
-        return number if dtype.is_floating_point else int(number)
+            return what, complex(number)
+        return what, number if dtype.is_floating_point else int(number)
+
+
+def _listed(lines: Collection[str]) -> str:
+    """List a few lines of the program, and say how many more there are."""
+    shown = [*lines][:MAX_LINES]
+    more = len(lines) - len(shown)
+    return ", ".join(shown) + (f" and {format_count(more, 'more line')}" if more else "")
 
 
 def _drawn(result: torch.Tensor, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """Give values to a few integers. NOTE [Indices that are drawn]."""
-    if result.device.type == "cpu" and result.dim() == 1 and result.numel() <= MAX_DRAWN:
+    if result.device.type == "cpu" and result.dim() == 1 and result.numel() <= MAX_KEPT:
         with unset_fake_temporarily():
             give_values(result, func(*args, **kwargs))
     return result
+
+
+def _keep_values(result: torch.Tensor, written: torch.Tensor) -> None:
+    """Give a few whole numbers that a program writes down their values."""
+    is_ours = type(written) is torch.Tensor and not written.is_floating_point() and not written.is_complex()
+    if is_ours and written.device.type == "cpu" and 1 < written.numel() <= MAX_KEPT:  # torch knows a single one
+        with unset_fake_temporarily():
+            give_values(result, written)

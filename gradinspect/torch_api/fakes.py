@@ -105,9 +105,10 @@ def distribution_patch() -> Patch:
 
 
 def give_values(tensor: Any, values: torch.Tensor) -> None:
-    """Let a fake tensor know its values, from which those of small results are computed."""
+    """Let a fake tensor know its values, from which those of small results are computed, until something is written."""
     if isinstance(tensor, FakeTensor) and hasattr(tensor, "constant"):
         tensor.constant = values
+        tensor.fake_mode.fake_tensor_converter.add_constant_storage_mapping(tensor)
 
 
 def set_fake_device(tensor: Any, like: Any) -> None:

@@ -12,11 +12,14 @@ _FLASH = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"
 _ATTENTION = private(f"{_FLASH}.default", "fit does not count the scratch memory of attention")
 _ATTENTION_BACKWARD = private(f"{_FLASH}_backward.default", "fit does not count the scratch memory of attention")
 _CONVERT = private("torch.ops.aten._to_copy.default", "plan does not count what comes back from the CPU")
+_UNIQUE = private("torch.ops.aten._unique2.default", "fit does not answer how many different values there are")
 
 OPERATORS: tuple[type, ...] = tuple(  # with the kinds of them, such as that of the operators of the profiler
     kind for root in (_PACKET, _OVERLOAD) if root.is_there for kind in (root.value, *root.value.__subclasses__())
 )
-copying: tuple[Any, ...] = (torch.ops.aten.copy_.default, _CONVERT.or_else(None))
+converting: Any = _CONVERT.or_else(None)
+copying: tuple[Any, ...] = (torch.ops.aten.copy_.default, converting)
+unique_elements: Any = _UNIQUE.or_else(None)
 cpu_attention: Any = _ATTENTION.or_else(None)
 cpu_attention_backward: Any = _ATTENTION_BACKWARD.or_else(None)
 
@@ -53,3 +56,8 @@ def operator_name(func: Any) -> str:
 def shows_its_arguments(operator: Any) -> bool:
     """Return whether an operator's results share memory with its arguments: a view, or a change in place."""
     return any(result.alias_info is not None for result in operator._schema.returns)
+
+
+def is_mutable(operator: Any) -> bool:
+    """Return whether an operator writes to any of its arguments."""
+    return bool(operator._schema.is_mutable)

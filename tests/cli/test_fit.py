@@ -80,9 +80,9 @@ def test_each_grouping_is_shown(by: str) -> None:
     [
         (READS, (), "'if loss < 3:' (train.py:9) reads values, which fake tensors do not have. "
          "Run with --real, or give the number to answer with: --hint 1.\n"),
-        (READS.replace("if loss < 3:", "if weight[weight < 3].numel():"), ("--hint", "1"),
-         "'if weight[weight < 3].numel():' (train.py:9) makes a tensor whose size depends on values, which fake "
-         "tensors do not have. Run with --real.\n"),
+        (READS.replace("if loss < 3:", "if torch.bincount(weight.long().flatten()).numel():"), ("--hint", "1"),
+         "'if torch.bincount(weight.long().flatten()).numel():' (train.py:9) makes a tensor whose size depends on "
+         "values, which fake tensors do not have. Run with --real.\n"),
         (READS, ("--hint", "nan"), "'--hint nan' is not a finite number. Give one such as --hint 1.\n"),
         (READS, ("--hint", "2", "--real"),
          "'--hint 2' is for fake tensors, and --real has values. Remove this option.\n"),

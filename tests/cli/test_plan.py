@@ -155,14 +155,17 @@ def test_the_cheapest_plan_is_what_it_says(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_where_no_plan_fits_it_says_what_stands_in_the_way(tmp_path: Path) -> None:
-    """Exit 1, with the lowest peak and its moment and line."""
+    """Exit 1, with the lowest peak, its moment and line, and the plan that reaches it; only its code is wide."""
     (tmp_path / "train.py").write_text(PROGRAMS["SGD"])
     done = gradinspect("plan", "train.py", "--fit", "1KiB", cwd=tmp_path)
+    before, found, after = done.stdout.partition("the change with the lowest peak\n")
 
     assert done.returncode == 1
     assert re.match(r"No plan goes below \d+\.\d KiB: [^:]+, train\.py:\d+\.\n", done.stdout)
-    assert "At that moment there are: " in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert found
+    assert "The largest tensor of the step: " in after
+    said = after.partition("At that moment there are: ")[2]
+    assert max(map(len, [*before.splitlines(), *said.splitlines()])) <= 80
 
 
 @pytest.mark.slow
@@ -411,9 +414,9 @@ def test_a_device_that_is_not_here_is_not_measured(tmp_path: Path) -> None:
     [
         ("if loss > 3: pass", (),
          "reads values, which fake tensors do not have. Give the number to answer with: --hint 1."),
-        ("chosen, = torch.where(x[:, 0] > 0)", ("--hint", "1"),
-         "makes a tensor whose size depends on values, which fake tensors do not have. Give it a fixed size, such as a "
-         "capacity of each expert, or measure the program as it is: fit --real."),
+        ("counts = torch.bincount((x[:, 0] > 0).long())", ("--hint", "1"),
+         "makes a tensor whose size depends on values, which fake tensors do not have. Give it a fixed size, or "
+         "measure the program as it is: fit --real."),
     ],
     ids=["value", "size"],
 )  # fmt: skip

@@ -1,6 +1,9 @@
 """The record of a run under a plan."""
 
-from gradinspect.analyses.memory.step import StepMemory, bytes_by_kind, needed_bytes
+from collections.abc import Iterator
+from typing import Final
+
+from gradinspect.analyses.memory.step import AliveRow, StepMemory, StorageKind, bytes_by_kind, needed_bytes
 from gradinspect.analyses.planning.changes import (
     Change,
     ChunkLoss,
@@ -16,6 +19,8 @@ from gradinspect.analyses.planning.changes import (
 )
 from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.graph import Record
+
+_MADE: Final[frozenset[StorageKind]] = frozenset(("saved", "recomputed", "temporary"))
 
 
 class PlannedSteps(Record, frozen=True):
@@ -57,5 +62,11 @@ def outcome_of(plan: Plan, steps: PlannedSteps) -> PlanOutcome:
         moved_bytes=steps.moved_bytes,
         at=steps.memory.at,
         alive=bytes_by_kind(steps.memory),
+        largest=max(_made_in_a_step(steps.memory), key=lambda row: row.num_bytes, default=None),
         on=steps.memory.on,
     )
+
+
+def _made_in_a_step(memory: StepMemory) -> Iterator[AliveRow]:
+    """Yield what single operators have made that is there at the peak, apart from what lasts: parameters and state."""
+    yield from (row for row in memory.alive if row.kind in _MADE and row.num_storages == 1 and row.made.op)

@@ -96,10 +96,19 @@ def lowest_sentence(report: PlanReport) -> str:
 
 
 def floor_sentence(outcome: PlanOutcome) -> str:
-    """Say what is there at the peak of a plan, the largest first; "" if that is not known."""
+    """Say what is there at the peak of a plan, the largest first, and which operator made most; "" if not known."""
     parts = sorted(outcome.alive.items(), key=lambda part: -part[1])
     listed = ", ".join(f"{KIND_NAMES[kind]} {format_bytes(num_bytes)}" for kind, num_bytes in parts)
-    return f"At that moment there are: {listed}." if listed else ""
+    return f"At that moment there are: {listed}.{_largest_sentence(outcome)}" if listed else ""
+
+
+def _largest_sentence(outcome: PlanOutcome) -> str:
+    """Name the largest tensor that the step has made: what no checkpoint takes away, smaller pieces would."""
+    if outcome.largest is None:
+        return ""
+    made = outcome.largest.made
+    where = f", {made.line}" if made.line else ""
+    return f" The largest tensor of the step: {format_bytes(outcome.largest.num_bytes)}, made by {made.op}{where}."
 
 
 def cut_sentence(report: PlanReport) -> str:

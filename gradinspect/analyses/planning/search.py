@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
-from gradinspect.analyses.memory.step import Origin, StorageKind
+from gradinspect.analyses.memory.step import AliveRow, Origin, StorageKind
 from gradinspect.analyses.planning.blocks import Block, blocks_of
 from gradinspect.analyses.planning.changes import (
     Change,
@@ -44,6 +44,7 @@ class PlanOutcome(Record, frozen=True):
     moved_bytes: int = 0  # to the CPU and back, in one step
     at: Origin | None = None  # the moment of the peak
     alive: Mapping[StorageKind, int] = {}  # what is there at that moment
+    largest: AliveRow | None = None  # of it: the largest that one operator has made in the step
     failure: str = ""  # why it cannot be done
     on: str = ""  # the device whose peak it is: the fullest accelerator, or "cpu"
     only_last_step: bool = False  # it was made in that step alone, after steps of another plan

@@ -58,6 +58,7 @@ def _plan(report: PlanReport, outcome: PlanOutcome, *, is_tried: bool) -> dict[s
         "exact": is_exact(outcome.plan),
         "at": outcome.at,
         "alive": outcome.alive,
+        "largest": outcome.largest,
         "edits": edits_of(outcome.plan),
         "functions": functions_of(outcome.plan),
         "code": modules_paste(report, outcome).code,

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from gradinspect.analyses.memory.step import Origin
+from gradinspect.analyses.memory.step import AliveRow, Origin
 from gradinspect.analyses.planning.changes import Checkpoint, NamedPlace, Plan
 from gradinspect.analyses.planning.report import PlanReport, lowest_sentence, peak_of
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
@@ -63,21 +63,32 @@ def test_a_plan_that_fits_comes_with_its_code() -> None:
 
 
 def test_where_nothing_fits_the_first_line_says_why() -> None:
-    """What runs at the lowest peak, and where."""
-    assert page(1000).startswith("No plan goes below 2.0 KiB: the gradient of lm_head, model.py:88.\n")
+    """What runs at the lowest peak, and where; the code of that plan is there all the same."""
+    text = page(1000)
+
+    assert text.startswith("No plan goes below 2.0 KiB: the gradient of lm_head, model.py:88.\n")
+    assert "\nthe change with the lowest peak\n  paste this after train.py:12, self.net = GPT()\n" in text
+    assert 'checkpoint_modules(self.net, ["h.0", "h.1"])' in text
+    assert "the change to make" not in text
 
 
 def test_a_search_that_was_cut_short_claims_no_more_than_it_has_tried() -> None:
-    """And where nothing fits, what is there at the lowest peak is listed, the largest first."""
-    lowest = replace(BEST, alive={"parameter": 512, "saved": 1536})
+    """And where nothing fits, what is there at the lowest peak is listed, the largest first, and the largest tensor."""
+    made = Origin(step=2, phase="forward", op="aten.mm.default", line="model.py:80")
+    largest = AliveRow(kind="saved", name="", num_bytes=1024, num_storages=1, made=made)
+    lowest = replace(BEST, alive={"parameter": 512, "saved": 1536}, largest=largest)
     search = FoundPlans(limit=1000, plain=PLAIN, fitting=(), lowest=lowest, num_runs=5, is_cut=True)
-    report = PlanReport(source="train.py", torch_version="2.13", search=search, roots=(), notes=(), not_counted=())
+    roots = (NamedPlace(name="net", after="train.py:12", code="net = GPT()", indent=0),)
+    report = PlanReport(source="train.py", torch_version="2.13", search=search, roots=roots, notes=(), not_counted=())
     text = " ".join(" ".join(line.plain for line in PlanPage(width=80).lines(report)).split())
 
     assert text.startswith(
         "No plan was found in time; the lowest peak is 2.0 KiB: the gradient of lm_head, model.py:88"
     )
-    assert "At that moment there are: saved for backward 1.5 KiB, parameters 512 B. 4 plans tried in the time" in text
+    assert (
+        "At that moment there are: saved for backward 1.5 KiB, parameters 512 B. The largest tensor of the step: "
+        "1.0 KiB, made by aten.mm.default, model.py:80. 4 plans tried in the time"
+    ) in text
 
 
 def test_what_was_measured_has_the_last_word() -> None:

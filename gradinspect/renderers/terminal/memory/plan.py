@@ -44,8 +44,9 @@ class PlanPage(Page):
         search = report.search
         yield from self.paragraph(_verdict(report))
         yield from self._table(report)
-        if search.fitting and search.fitting[0].plan.changes:
-            yield from self._change(report, search.fitting[0])
+        first = search.fitting[0] if search.fitting else search.lowest
+        if first.plan.changes:
+            yield from self._change(report, first)
         if report.trial is not None:
             yield Text()
             yield Text("tried with values", "bold")
@@ -83,7 +84,7 @@ class PlanPage(Page):
     def _change(self, report: PlanReport, outcome: PlanOutcome) -> Iterator[Text]:
         """Yield the lines to change."""
         yield Text()
-        yield Text("the change to make", "bold")
+        yield Text("the change to make" if report.search.fitting else "the change with the lowest peak", "bold")
         for line in edits_of(outcome.plan):
             yield from self.paragraph(line, "  ")
         functions = functions_of(outcome.plan)
