@@ -84,5 +84,5 @@ def kept_sentence(one: CompiledKept) -> str:
     kept = ", ".join(f"{format_bytes(size)} {what}" for size, what in sizes if size) or "nothing"
     if not one.recomputed:
         return f"#{one.node} keeps {kept}; computes nothing again"
-    flops = f" ({format_flops(one.recomputed_flops)})" if one.recomputed_flops else ""
+    flops = f" ({format_flops(one.recomputed_flops)} FLOPs)" if one.recomputed_flops else ""
     return f"#{one.node} keeps {kept}; computes {format_count(one.recomputed, 'operator')} again{flops}"

@@ -126,7 +126,7 @@ class RowWriter:
         if node.forward is not None:
             yield Part(f"  of {self._visible(node.forward)}", "dim", is_optional=True)
         if node.is_recomputed:
-            flops = f", {format_flops(node.backward_flops)}" if node.backward_flops else ""
+            flops = f", {format_flops(node.backward_flops)} FLOPs" if node.backward_flops else ""
             yield Part(f"  computed again{flops}", "magenta", is_optional=True)
         for status, count in sorted(Counter(value.status for value in node.saved).items(), key=str):
             if status not in (None, "live"):
