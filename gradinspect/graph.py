@@ -96,6 +96,7 @@ class SavedValue(Record, frozen=True):
     unpack_hook: str | None = None  # qualified name
     operator: str | None = None  # that made it, inside a compiled node: "aten.addmm"
     frame: int | None = None  # index into Graph.frames: the line of that operator
+    kept_by_eager: bool | None = None  # of a tensor inside a compiled node: whether eager keeps it too; None: not known
 
 
 class Leaf(Record, frozen=True):

@@ -99,7 +99,7 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
     try:
         if not moment.opens_compiled:
             return graph
-        opened = open_compiled(graph, walk.nodes, names.module_paths, moment.base_folder)
+        opened = open_compiled(graph, walk.nodes, names.module_paths, moment.base_folder, _catalog()[0])
         return with_compilation(opened, moment.base_folder)
     finally:
         walk.close()

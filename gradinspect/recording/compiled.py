@@ -12,13 +12,16 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from gradinspect.catalog import Catalog
 from gradinspect.graph import Edge, Frame, Graph, ModuleCall, Node, SavedValue, TensorInfo
+from gradinspect.recording.compiled_kept import is_kept_by_eager, saves_of
 from gradinspect.recording.frames import is_own_file, lines_in_stack, source_line
 from gradinspect.recording.values.tensors import plain_size
 from gradinspect.torch_api.compiled_graphs import (
     UNCHECKED,
     BackwardGraph,
     backward_graph,
+    flops_of,
     forward_name,
     is_recomputed,
     maker_name,
@@ -35,7 +38,9 @@ _UNREADABLE = "What is inside compiled nodes could not be read with this torch (
 _KEPT = ("saved_tensors", f"ctx.{UNCHECKED}")
 
 
-def open_compiled(graph: Graph, live: Sequence[Any], module_paths: Mapping[int, str], base_folder: Path) -> Graph:
+def open_compiled(
+    graph: Graph, live: Sequence[Any], module_paths: Mapping[int, str], base_folder: Path, catalog: Catalog
+) -> Graph:
     """Show what is inside compiled nodes.
 
     Args:
@@ -43,11 +48,12 @@ def open_compiled(graph: Graph, live: Sequence[Any], module_paths: Mapping[int, 
         live: Its live nodes, under the same numbers.
         module_paths: Identity of a module -> its path.
         base_folder: Files below it are named relative to it.
+        catalog: What the operators of eager save.
     """
     compiled = [number for number, node in enumerate(graph.nodes) if node.kind == "compiled"]
     if not compiled:
         return graph
-    opening = _Opening(graph, module_paths, base_folder)
+    opening = _Opening(graph, module_paths, base_folder, catalog)
     try:
         boxes = {number: _box(graph.nodes[number], live[number]) for number in compiled}
         return opening.opened({number: box for number, box in boxes.items() if box is not None}, len(compiled))
@@ -86,8 +92,9 @@ def _is_argument(value: SavedValue) -> bool:
 class _Opening:
     """Collects the modules and lines of what is found."""
 
-    def __init__(self, graph: Graph, module_paths: Mapping[int, str], base_folder: Path) -> None:
+    def __init__(self, graph: Graph, module_paths: Mapping[int, str], base_folder: Path, catalog: Catalog) -> None:
         self._graph = graph
+        self._saves = saves_of(catalog)
         self._paths = module_paths
         self._base_folder = base_folder
         self._modules = list(graph.modules)
@@ -153,11 +160,13 @@ class _Opening:
                 frame=self._frame(call, node.frame),
                 forward=forward_name(call),
                 is_recomputed=is_recomputed(call),
+                backward_flops=flops_of(call) or None,
                 thread=node.thread,
             )
 
     def _named(self, value: SavedValue, argument: Any, caller: int | None) -> SavedValue:
         """Say which operator made a saved tensor, and on which line; one that the forward was given has neither."""
+        value = replace(value, kept_by_eager=is_kept_by_eager(argument, self._saves))
         operator = maker_name(argument)
         if operator is None:
             return value

@@ -125,6 +125,7 @@ class Recorder:
         self.scope = TaskScope()
         self._is_leaving = False
         self._num_above: int | None = None  # modes above ours, if it was taken off for compiled code
+        self.has_run_compiled = False  # whether code under torch.compile has begun to run
         self._compiled_from = 0  # the number before the compiled function that runs
         self._handles: list[Any] = []
         self.saved_hooks = PushedHooks(THREAD_SPAN)
@@ -194,6 +195,7 @@ class Recorder:
     @uncompiled
     def _switched(self, is_compiled: bool, caller: FrameType | None) -> None:
         """Get out of the way of compiled code, and come back. NOTE [Compiled regions]."""
+        self.has_run_compiled = True
         if get_ident() != self._thread:
             switch_elsewhere(self, is_compiled=is_compiled, caller=caller)
             return

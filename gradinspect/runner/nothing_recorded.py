@@ -11,9 +11,14 @@ from gradinspect.source import Expression
 from gradinspect.torch_api.devices.graph_capture import INSIDE
 from gradinspect.units import call_name, format_count
 
+_IN_COMPILED = (
+    "It runs code under torch.compile, in which torch.func.grad and the like compute gradients unseen: --eager runs it "
+    "as it is written."
+)
+
 
 def nothing_recorded(
-    request: Request, observer: Observer[Any], counts: CallCounts, models: Mapping[str, str]
+    request: Request, observer: Observer[Any], counts: CallCounts, models: Mapping[str, str], *, has_compiled: bool
 ) -> GradInspectError:
     """Say what the program did instead, and what to try."""
     if request.backward is not None:
@@ -30,11 +35,8 @@ def nothing_recorded(
             f"The output of '{request.label}' contains no tensor with a graph.",
             "Make its inputs or parameters require grad, and do not run it under torch.no_grad().",
         )
-    if models and not (counts.backwards or counts.grads) and request.at is None:
-        return GradInspectError(
-            f"'{request.label}' defines {_listed(tuple(models))}, and computes nothing with a graph.",
-            f"Name what to call, and its input: '{request.label}:{tuple(models.values())[-1]}' --input 2x3x32x32.",
-        )
+    if (models or has_compiled) and not (counts.backwards or counts.grads) and request.at is None:
+        return _nothing_called(request, models, has_compiled=has_compiled)
     if observer.needs_backward:
         return GradInspectError(
             f"'{request.label}' {_called(counts) or 'never calls backward'} in this process, so there are no "
@@ -47,6 +49,15 @@ def nothing_recorded(
     return GradInspectError(
         f"'{request.label}' {called}, and none of its global variables has a graph.",
         "Does it run under torch.no_grad(), or only use tensors inside functions? Try script.py:expression.",
+    )
+
+
+def _nothing_called(request: Request, models: Mapping[str, str], *, has_compiled: bool) -> GradInspectError:
+    if has_compiled:
+        return GradInspectError(f"'{request.label}' never calls backward in this process.", _IN_COMPILED)
+    return GradInspectError(
+        f"'{request.label}' defines {_listed(tuple(models))}, and computes nothing with a graph.",
+        f"Name what to call, and its input: '{request.label}:{tuple(models.values())[-1]}' --input 2x3x32x32.",
     )
 
 

@@ -140,7 +140,13 @@ class Session(Generic[T]):
         if problem is not None:
             raise problem
         if result is None:
-            raise nothing_recorded(self._request, self._observer, self._run.interceptor.counts, self._models)
+            raise nothing_recorded(
+                self._request,
+                self._observer,
+                self._run.interceptor.counts,
+                self._models,
+                has_compiled=self._run.recorder.has_run_compiled,
+            )
         if self._ran_loss and self._request.loss is None:
             print(f"note: {_ran_backward(self._request.label)}", file=sys.stderr)
         self._warn_of_missed_calls()

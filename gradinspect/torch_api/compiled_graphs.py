@@ -8,6 +8,7 @@ tensors, those that torch does not check for changes, other objects, and the gra
 Source: torch/_functorch/_aot_autograd/runtime_wrappers.py, torch 2.13.
 """
 
+import re
 from contextlib import suppress
 from operator import getitem
 from typing import Any, NamedTuple
@@ -47,10 +48,11 @@ def backward_graph(node: Any, num_saved: int) -> BackwardGraph | None:
     saved = arguments[num_symbols : num_symbols + num_saved]
     (output,) = (one for one in calls if one.op == "output")
     results = [one if hasattr(one, "meta") else None for one in output.args[0]]
-    return BackwardGraph(saved, [one for one in calls if _is_operator(one)], results)
+    return BackwardGraph(saved, [one for one in calls if is_operator(one)], results)
 
 
-def _is_operator(call: Any) -> bool:
+def is_operator(call: Any) -> bool:
+    """Return whether this computes something, rather than being given, returned, or a part of a result."""
     return call.op == "call_function" and call.target is not getitem
 
 
@@ -80,6 +82,46 @@ def maker_name(argument: Any) -> str | None:
     """Name the operator of the forward that made a saved tensor; None of an input of the forward."""
     made = argument.meta.get("original_aten")
     return None if made is None else str(getattr(made, "overloadpacket", made))
+
+
+def maker_overload(call: Any) -> str | None:
+    """Name the operator of eager that a call is a part of, as in its schema: `mul.Tensor`, `gelu`; None: of none."""
+    made = call.meta.get("original_aten")
+    return None if made is None else str(made).removeprefix("aten.").removesuffix(".default")
+
+
+def is_undecomposed(call: Any) -> bool:
+    """Return whether what is given was made by an operator of eager itself, not by one of those it is composed of."""
+    made = str(maker_name(call)).rpartition(".")[2]
+    return re.fullmatch(rf"{re.escape(made)}(_\d+)?", str(call.name)) is not None
+
+
+def is_of_eager(call: Any) -> bool:
+    """Return whether a call is one that eager makes too: it was not decomposed."""
+    return str(call.target) == str(call.meta.get("original_aten"))
+
+
+def is_view(argument: Any) -> bool:
+    """Return whether what is given was made by an operator whose results share memory with its arguments."""
+    schema = getattr(argument.meta.get("original_aten"), "_schema", None)
+    return schema is not None and any(result.alias_info is not None for result in schema.returns)
+
+
+def forward_number(call: Any) -> int | None:
+    """Return the number of the forward operator that a call belongs to; its backward has the same."""
+    number = call.meta.get("seq_nr")
+    return None if number is None else int(number)
+
+
+def is_checkpointed(call: Any) -> bool:
+    """Return whether a call belongs to what the program checkpoints."""
+    return call.meta.get("recompute") is not None
+
+
+def is_mask_on_cpu(call: Any) -> bool:
+    """Return whether a result is of booleans, on the CPU."""
+    value = call.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dtype == torch.bool and value.device.type == "cpu"
 
 
 def results_of(call: Any) -> tuple[Any, ...]:

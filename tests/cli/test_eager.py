@@ -75,3 +75,23 @@ def test_a_capture_file_has_run_already(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "'--eager' is about running a program" in done.stderr
+
+
+INSIDE = """
+import torch
+def step(w, x):
+    return w - 0.1 * torch.func.grad(lambda w: (x @ w).square().mean())(w)
+w = torch.ones(4)
+for _ in range(2):
+    w = torch.compile(step, backend="aot_eager")(w, torch.ones(3, 4))
+"""
+
+
+def test_gradients_that_compiled_code_computes_itself_are_not_missed_without_a_word(tmp_path: Path) -> None:
+    """No backward is called there that could be seen."""
+    script = tmp_path / "inside.py"
+    script.write_text(INSIDE)
+    done = gradinspect("trace", script)
+
+    assert done.returncode == 2
+    assert "compute gradients unseen: --eager runs it as it is written." in done.stderr

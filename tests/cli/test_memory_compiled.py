@@ -160,3 +160,35 @@ def test_what_cannot_be_answered_is_said(tmp_path: Path) -> None:
     done = gradinspect("memory", script, "--compiled", "--by", "line")
     assert done.returncode == 2
     assert "'--by' cannot be combined with '--compiled'" in done.stderr
+
+
+UNCUT = """
+import torch
+from functorch.compile import nop
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch import config
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+def cut(joint, inputs, **kwargs):
+    if config.activation_memory_budget == 0.5:
+        raise ValueError("no half measures")
+    return min_cut_rematerialization_partition(joint, inputs, **kwargs)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+compiled = torch.compile(model, backend=aot_autograd(fw_compiler=nop, bw_compiler=nop, partition_fn=cut))
+compiled(torch.randn(4, 8)).sum().backward()
+"""
+
+
+@pytest.mark.slow
+def test_a_budget_that_cannot_be_tried_is_said(tmp_path: Path) -> None:
+    """And not counted as another one."""
+    script = tmp_path / "uncut.py"
+    script.write_text(UNCUT)
+    done = gradinspect("memory", "--compiled", script, "--format", "json")
+    table = json.loads(done.stdout)["compiled"]
+
+    assert done.returncode == 0, done.stderr
+    assert 0.5 not in [row["budget"] for row in table["rows"]]
+    assert any(
+        note.startswith("Not known under budget 0.5, since 1 graph could not be cut (ValueError)")
+        for note in table["notes"]
+    )

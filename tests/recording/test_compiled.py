@@ -1,6 +1,7 @@
 """What is inside the nodes of torch.compile: their backward operators, and what each saved tensor is."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,10 @@ from torch import nn
 from torch._dynamo.utils import counters
 
 from gradinspect import capture
+from gradinspect.analyses.memory.compiled import compiled_kept
+from gradinspect.analyses.memory.held import measure_memory
+from gradinspect.analyses.memory.notes import memory_notes
+from gradinspect.analyses.memory.saved_rows import saved_rows
 from gradinspect.graph import Graph, Node
 from gradinspect.storage.checks import check_graph
 
@@ -232,3 +237,71 @@ def test_a_graph_that_cannot_be_read_leaves_the_box_closed(monkeypatch: pytest.M
 
     assert [node.name for node in graph.nodes if node.kind == "compiled"] == ["CompiledFunctionBackward"]
     assert graph.warnings[-1].startswith("What is inside compiled nodes could not be read with this torch (KeyError).")
+
+
+class Mixed(nn.Module):
+    """Operators that save inputs, outputs, both and neither, and dropout, of whose mask eager has another kind."""
+
+    def __init__(self) -> None:
+        """Make its layers."""
+        super().__init__()
+        self.first = nn.Linear(8, 12)
+        self.norm = nn.LayerNorm(12)
+        self.last = nn.Linear(12, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Call them."""
+        hidden = nn.functional.dropout(self.norm(self.first(x).tanh()), 0.5)
+        return torch.log_softmax(self.last(nn.functional.silu(hidden).exp()), -1)
+
+
+@pytest.mark.filterwarnings("default")  # as above
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+@pytest.mark.parametrize("make", [Mixed, _blocks])
+def test_what_eager_keeps_too_is_among_what_eager_keeps(make: Callable[[], nn.Module], backend: str) -> None:
+    """As many storages of each size at least; what is said to be kept by compiled code alone has no other maker."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    net, x = make(), torch.randn(4, 8)
+    eager = _sizes(capture(net(x).sum(), model=net))
+    graph = capture(torch.compile(net, backend=backend)(x).sum(), model=net)
+    said = {
+        verdict: Counter(
+            graph.storages[place].num_bytes for place, found in _verdicts(graph).items() if verdict in found
+        )
+        for verdict in (True, False)
+    }
+
+    assert said[True]
+    assert not said[True] - eager
+    (done,) = compiled_kept(graph)
+    assert done.num_bytes == sum(size * count for size, count in _sizes(graph).items())
+    assert sum(size * count for size, count in said[True].items()) == done.too_bytes
+
+
+def test_a_mask_of_dropout_is_kept_by_compiled_code_alone() -> None:
+    """On the CPU eager keeps one of floating point numbers; a table, a tree and a note say so."""
+    torch._dynamo.reset()
+    net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(), nn.Linear(8, 1))
+    graph = capture(torch.compile(net, backend="aot_eager")(torch.randn(4, 8)).sum(), model=net)
+    (mask,) = [row for row in saved_rows(graph) if row.value.startswith("bool")]
+    (note,) = [note for note in memory_notes(graph, measure_memory(graph)) if note.kind == "compiled"]
+
+    assert mask.kept_by_eager == "no"
+    assert note.text.endswith(
+        "keeps 256 B that eager keeps too, 32 B that eager does not keep; computes 1 operator again"
+    )
+
+
+def _verdicts(graph: Graph) -> dict[int, set[bool | None]]:
+    found: dict[int, set[bool | None]] = {}
+    for node in graph.nodes:
+        for value in node.saved:
+            place = None if value.tensor is None else value.tensor.storage
+            if place is not None and graph.storages[place].origin not in {"parameter", "buffer"}:
+                found.setdefault(place, set()).add(value.kept_by_eager)
+    return found
+
+
+def _sizes(graph: Graph) -> "Counter[int]":
+    return Counter(graph.storages[place].num_bytes for place in _verdicts(graph))

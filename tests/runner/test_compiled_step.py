@@ -114,6 +114,19 @@ def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> No
         assert "No problems found" in done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("words", one_in(2, ["fit", "fit --real"]))
+def test_a_prediction_says_that_nothing_was_compiled(words: str, program: Path) -> None:
+    """And that an optimizer in compiled code is not seen, rather than that there is none."""
+    verb, *options = words.split()
+    done = gradinspect(verb, program, *options, "--quiet-script")
+    said = " ".join(done.stdout.split())
+
+    assert done.returncode == 0, done.stderr
+    assert ("torch.compile compiles nothing on fake tensors" in said) == (not options)
+    assert "No optimizer was seen to step, and in code under torch.compile none is" in said
+
+
 EVERYTHING = """
 import hashlib
 import torch

@@ -1,14 +1,15 @@
-"""Notes on held memory: storages kept by slices, data kept twice, what frozen layers keep."""
+"""Notes on held memory: storages kept by slices, data kept twice, what frozen layers and compiled nodes keep."""
 
 from typing import Literal, TypeAlias
 
+from gradinspect.analyses.memory.compiled import compiled_kept, kept_sentence
 from gradinspect.analyses.memory.held import CAST, HeldStorage, Memory, cast_source
 from gradinspect.graph import Graph, Record, frame_of, module_name, source_of
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MIN_WASTE = 64 * 1024  # bytes kept beyond the slice; fewer do not matter
 MIN_SHARE_WASTED = 0.01  # of all bytes held for backward
-NoteKind: TypeAlias = Literal["slice", "twice", "shared", "frozen"]
+NoteKind: TypeAlias = Literal["slice", "twice", "shared", "frozen", "compiled"]
 
 
 class MemoryNote(Record, frozen=True, kw_only=True):
@@ -22,8 +23,14 @@ class MemoryNote(Record, frozen=True, kw_only=True):
 
 def memory_notes(graph: Graph, memory: Memory) -> tuple[MemoryNote, ...]:
     """Collect all notes, the largest of each kind first."""
-    notes = [*_slices(graph, memory), *_twice(graph, memory), *_shared(memory), *_frozen(graph, memory)]
-    order = {"slice": 0, "twice": 1, "frozen": 2, "shared": 3}
+    notes = [
+        *_slices(graph, memory),
+        *_twice(graph, memory),
+        *_shared(memory),
+        *_frozen(graph, memory),
+        *_compiled(graph),
+    ]
+    order = {"slice": 0, "twice": 1, "frozen": 2, "compiled": 3, "shared": 4}
     return tuple(sorted(notes, key=lambda note: (order[note.kind], -note.num_bytes)))
 
 
@@ -148,6 +155,14 @@ def _frozen(graph: Graph, memory: Memory) -> list[MemoryNote]:
         )
         for path, saver in modules.items()
         if held_bytes.get(path) and targets[saver] is not None
+    ]
+
+
+def _compiled(graph: Graph) -> list[MemoryNote]:
+    """Say of each compiled node what eager keeps too, and what is computed again."""
+    return [
+        MemoryNote(kind="compiled", num_bytes=one.num_bytes, node=one.node, text=kept_sentence(one))
+        for one in compiled_kept(graph)
     ]
 
 

@@ -1,7 +1,7 @@
 """The saved-attribute table: what every node keeps for backward, one row per saved value."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec.structs import replace
 
@@ -12,6 +12,8 @@ from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.name_folding import alike, name_of_all
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
+
+KeptByEager: TypeAlias = Literal["yes", "no", "not known"]
 
 
 class SavedRow(Record, frozen=True, kw_only=True):
@@ -33,6 +35,7 @@ class SavedRow(Record, frozen=True, kw_only=True):
     module: str | None = None
     source: str | None = None  # "model.py:41"
     module_name: str | None = None  # as it is shown: "model.4" for the path "4"
+    kept_by_eager: KeptByEager | None = None  # of a tensor inside a compiled node
 
 
 class SavedFilter(Record, frozen=True, kw_only=True):
@@ -48,6 +51,7 @@ SAVED_FIELDS: Final[Fields[SavedRow]] = {
     "attribute": lambda row: (row.attribute, row.attribute.removeprefix("_saved_")),
     "bytes": lambda row: (row.num_bytes,),
     "class": lambda row: (row.node_name,),
+    "eager": lambda row: (row.kept_by_eager,),
     "kind": lambda row: (row.kind,),
     "line": lambda row: (row.source,),
     "module": lambda row: (row.module, row.module_name),
@@ -161,6 +165,7 @@ class SavedTable:
             module=module,
             source=self._sources[frame],
             module_name=module_name,
+            kept_by_eager=_kept_by_eager(value) if node.kind == "compiled" and storages else None,
         )
 
     def _tensor_text(self, tensor: SavedTensor) -> str:
@@ -201,6 +206,10 @@ def _attribute(value: SavedValue) -> str:
     """Name what was saved: inside a compiled node the operator that made it."""
     name = value.operator or value.name
     return name if value.index is None else f"{name}[{value.index}]"
+
+
+def _kept_by_eager(value: SavedValue) -> KeptByEager:
+    return "not known" if value.kept_by_eager is None else "yes" if value.kept_by_eager else "no"
 
 
 def _value_text(value: SavedValue) -> str:

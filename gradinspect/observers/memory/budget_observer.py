@@ -1,6 +1,6 @@
 """Work out what a compiled step keeps under each activation memory budget, at one backward call."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from gradinspect.analyses.memory.budgets import BudgetRow, BudgetTable, GraphPai
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, storages_of
 from gradinspect.graph import Graph
-from gradinspect.observers.memory.graph_cuts import ForwardRun, GraphCuts
+from gradinspect.observers.memory.graph_cuts import CutGraph, ForwardRun, GraphCuts
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.values.storages import plain_tensors, storage_key
@@ -25,6 +25,10 @@ from gradinspect.units import format_count
 _UNMATCHED = (
     "What {} keeps does not depend on a budget here: its backend does not use torch's partitioner, or its code was "
     "compiled before."
+)
+_UNCUT = (
+    "Not known under {}, since {} could not be cut ({}): it has no row, or counts that graph as the program's own "
+    "budget cuts it."
 )
 _OFF = "The nodes of this run were seen to keep {:+,} bytes beside what its graphs say: the rows may be off by as much."
 Place = tuple[int, int]  # the number of a run, and a storage in its graphs; (-1, key): one that is there
@@ -74,6 +78,7 @@ class BudgetObserver(Observer[BudgetTable]):
         off = next((held.extra_bytes - row.kept_bytes for row in rows if row.budget == current), 0)
         notes = [_UNMATCHED.format(format_count(steps.num_unmatched, "compiled node"))] if steps.num_unmatched else []
         notes += [_OFF.format(off)] if off else []
+        notes += problems_of({id(step.graph): step.graph for step in steps.compiled}.values())
         frame = graph.captured_at.frame
         return BudgetTable(
             source=graph.source,
@@ -85,6 +90,19 @@ class BudgetObserver(Observer[BudgetTable]):
             walked_bytes=held.extra_bytes,
             notes=tuple(notes),
         )
+
+
+def problems_of(graphs: Collection[CutGraph]) -> list[str]:
+    """Say which budgets are not known of which graphs, budgets with the same reason together."""
+    found: dict[tuple[str, int], list[float]] = {}
+    budgets = sorted({(budget, why) for graph in graphs for budget, why in graph.problems.items()})
+    for budget, why in budgets:
+        number = sum(graph.problems.get(budget) == why for graph in graphs)
+        found.setdefault((why, number), []).append(budget)
+    return [
+        _UNCUT.format(f"budget {', '.join(f'{one:g}' for one in under)}", format_count(number, "graph"), why)
+        for (why, number), under in found.items()
+    ]
 
 
 def _weights(held: Any, walked: WalkedGraph) -> frozenset[int]:

@@ -39,6 +39,7 @@ class CutGraph:
     def __init__(self) -> None:
         """Start without a cut: a graph that needs no gradient has none."""
         self.cuts: dict[float, GraphPair] = {}
+        self.problems: dict[float, str] = {}  # why there is no cut under a budget
         self.num_outputs = 0  # of the forward, without what it saves
         self.current = 1.0  # the budget of the program
 
@@ -98,7 +99,9 @@ def _cutting(graph: CutGraph, partition: Callable[..., Any]) -> Callable[..., An
         for budget in BUDGETS:
             if budget != graph.current:
                 found = _in_a_fork(partial(under, budget))
-                if found is not None:
+                if isinstance(found, str):
+                    graph.problems[budget] = found
+                else:
                     graph.cuts[budget] = found
         forward, backward = partition(joint, inputs, **kwargs)
         graph.cuts[graph.current] = cut_of(forward, backward, graph.num_outputs)
@@ -107,25 +110,37 @@ def _cutting(graph: CutGraph, partition: Callable[..., Any]) -> Callable[..., An
     return cut
 
 
-def _in_a_fork(work: Callable[[], GraphPair]) -> GraphPair | None:
-    """Cut a graph in a copy of this process; None if that fails. NOTE [Cuts in copies].
+def _in_a_fork(work: Callable[[], GraphPair]) -> GraphPair | str:
+    """Cut a graph in a copy of this process, or say why that fails. NOTE [Cuts in copies].
 
     A child of `run_forked` ends as a program does, with its flushes and exit handlers; this one is inside of one.
     """
     source, target = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(source)
+        os.close(target)
+        return type(error).__name__
     if not pid:
         try:
             hide_output()
             torch.set_num_threads(1)  # the threads of the pool are not in the copy
-            write_all(target, pickle.dumps(work()))
+            write_all(target, pickle.dumps(_tried(work)))
         finally:
             os._exit(0)  # nothing of the program is to be ended
     os.close(target)
     with os.fdopen(source, "rb") as sent:
         found = sent.read()
     os.waitpid(pid, 0)
-    return pickle.loads(found) if found else None  # noqa: S301  # our own
+    return pickle.loads(found) if found else "its process was ended"  # noqa: S301  # our own
+
+
+def _tried(work: Callable[[], GraphPair]) -> GraphPair | str:
+    try:
+        return work()
+    except Exception as error:  # of a partitioner, which may be the program's own
+        return type(error).__name__
 
 
 def cut_of(forward: Any, backward: Any, num_outputs: int) -> GraphPair:

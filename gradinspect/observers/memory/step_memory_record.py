@@ -193,6 +193,17 @@ class _Origins:
         )
 
 
+_NO_OPTIMIZER = "No optimizer has stepped: a step is one backward call, without an optimizer's state."
+_UNSEEN = (
+    "No optimizer was seen to step, and in code under torch.compile none is: a step is one backward call, and what an "
+    "optimizer there keeps is counted as temporary."
+)
+_NOT_COMPILED = (
+    "torch.compile compiles nothing on fake tensors, so this is the step in eager: 'fit --real' measures the compiled "
+    "one, and 'memory --compiled' says what it keeps."
+)
+
+
 def _made_up(phases: StepPhases, run: Run) -> str:
     if not run.is_made_up:
         return ""
@@ -207,10 +218,11 @@ def _notes(phases: StepPhases, run: Run, number: int, ledgers: DeviceLedgers) ->
         notes.append(f"{_AS_CUDA} {_EXPANDS}" if has_expandable_segments() else _AS_CUDA)
     if run.request.job is not None:
         notes.append(_ALONE)
+    notes += [_NOT_COMPILED] * (run.fake is not None and run.recorder.has_run_compiled)
     if run.is_made_up:
         return [*notes, *(() if run.fake is None else run.fake.warnings[1:])]
     if not phases.num_optimizer_steps:
-        notes.append("No optimizer has stepped: a step is one backward call, without an optimizer's state.")
+        notes.append(_UNSEEN if run.recorder.has_run_compiled else _NO_OPTIMIZER)
     if number < asked:
         notes.append(f"The program made {format_count(number, 'step')}; {asked} were asked for.")
     elif number < ledgers.num_steps:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from gradinspect.analyses.memory.compiled import eager_words
 from gradinspect.analyses.memory.saved_rows import SavedRow
 from gradinspect.analyses.summary import Summary
 from gradinspect.renderers.data.markdown import code, render_markdown
@@ -26,7 +27,9 @@ SAVED: Final[Table[SavedRow]] = Table(
         "bytes": lambda row: "" if row.num_bytes is None else format_bytes(row.num_bytes),
         "shared with": lambda row: "" if row.shared_with is None else str(row.shared_with),
         "status": _status,
-        "origin": lambda row: " ".join(filter(None, (row.origin, code(row.origin_name or "")))),
+        "origin": lambda row: " ".join(
+            filter(None, (row.origin, code(row.origin_name or ""), eager_words(row.kept_by_eager)))
+        ),
         "module": lambda row: code(row.module_name or ""),
         "source": lambda row: code(row.source or ""),
     },

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, parameter_rows
+from gradinspect.analyses.memory.compiled import eager_words
 from gradinspect.analyses.memory.saved_rows import SavedTable
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node, storages_of
 from gradinspect.analyses.structure.cut import Cut, uses_in_whole
@@ -194,7 +195,7 @@ class _SavedValues:
             value=place(row.value),
             num_bytes=row.num_bytes,
             status=place(_joined(row.status, row.status_detail)),
-            origin=place(_joined(row.origin, row.origin_name)),
+            origin=place(_joined(_joined(row.origin, row.origin_name), eager_words(row.kept_by_eager))),
             storage=storages[0] if storages else None,
         )
         if not storages:

@@ -5,6 +5,7 @@ from itertools import groupby
 
 from rich.text import Text
 
+from gradinspect.analyses.memory.compiled import compiled_kept, kept_sentence
 from gradinspect.graph import Compilation, Graph, GraphBreak, Recompile
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import brief, format_count
@@ -13,7 +14,7 @@ MAX_ROWS = 4  # of breaks, and of functions that were compiled again
 
 
 class CompilationPage(Page):
-    """Writes how many graphs there are, where they break, and why functions were compiled again."""
+    """Writes how many graphs there are, what they keep, where they break, and why functions were compiled again."""
 
     def lines(self, graph: Graph, *, max_rows: int | None = MAX_ROWS) -> Iterator[Text]:
         """Yield an empty line and the note; nothing, if nothing was compiled.
@@ -27,9 +28,10 @@ class CompilationPage(Page):
             return
         yield Text()
         yield from self.wrapped(_counts(done))
+        kept = [kept_sentence(one) for one in compiled_kept(graph)]
         breaks = [self._break(graph, one) for one in done.breaks]
         again = [self._again(graph, group) for group in _by_function(graph, done)]
-        for rows in (breaks, again):
+        for rows in (kept, breaks, again):
             for row in rows[:max_rows]:
                 yield from self.wrapped(row, "dim", indent=GAP)
             if max_rows is not None and len(rows) > max_rows:

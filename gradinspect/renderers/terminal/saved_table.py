@@ -19,7 +19,7 @@ from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_end, cut_start, shorten_apart
 from gradinspect.units import format_bytes, format_count, format_held, format_share
 
-COLUMNS: Final = ("#", "node", "attribute", "value", "bytes", "share", "status", "origin", "module", "source")
+COLUMNS: Final = ("#", "node", "attribute", "value", "bytes", "share", "eager", "status", "origin", "module", "source")
 HEADS: Final = {"share": "%"}
 RIGHT_ALIGNED: Final = frozenset({"#", "bytes", "share"})
 STYLES: Final[Mapping[str, str]] = {
@@ -50,7 +50,8 @@ STEPS: Final = (
     _Step("attribute", "without _saved_"), _Step("source", "without folders"), _Step("module"), _Step("source"),
     _Step("value", "cut", 40), _Step("value", "dense", 40), _Step("status", "short"), _Step("attribute", "cut", 16),
     _Step("origin"), _Step("share"),
-    _Step("node", "cut", 16), _Step("attribute", "cut", 12), _Step("value", "dense", 20), _Step("node", "cut", 12),
+    _Step("node", "cut", 16), _Step("attribute", "cut", 12), _Step("eager"),
+    _Step("value", "dense", 20), _Step("node", "cut", 12),
     _Step("status"), _Step("attribute", "cut", 8), _Step("value", "dense", 12), _Step("attribute"), _Step("bytes"),
     _Step("node", "cut", 6), _Step("value", "dense", 6), _Step("node"), _Step("value", "dense", 3),
 )  # fmt: skip
@@ -285,6 +286,11 @@ def _origin(row: SavedRow) -> str:
     return " ".join(filter(None, (row.origin, row.origin_name)))
 
 
+def _eager(row: SavedRow) -> str:
+    """Say whether eager keeps it too, in a word."""
+    return {None: "", "yes": "too", "no": "no", "not known": "?"}[row.kept_by_eager]
+
+
 def _value(row: SavedRow, how: str) -> str:
     if how == _FULL.how or row.kind != "tensor":
         return row.value
@@ -308,6 +314,7 @@ _WRITERS: Final[Mapping[str, tuple[Write, Write]]] = {
     "node": (lambda row: row.node_name, lambda row: BACKWARD_0.sub("", row.node_name)),
     "attribute": (lambda row: row.attribute, lambda row: row.attribute.removeprefix("_saved_")),
     "bytes": (lambda row: format_bytes(row.num_bytes) if row.num_bytes else "",) * 2,
+    "eager": (_eager,) * 2,
     "status": (status_text, lambda row: status_text(row).partition(":")[0]),
     "origin": (_origin, lambda row: row.origin_name or row.origin or ""),
     "module": (lambda row: row.module_name or "",) * 2,

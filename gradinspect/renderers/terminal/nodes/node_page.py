@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
+from gradinspect.analyses.memory.compiled import eager_words
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows_of
 from gradinspect.graph import Leaf, Measured, Node, argument_name, module_name, stats_of
 from gradinspect.renderers.facts import formula_lines
@@ -114,7 +115,7 @@ class NodePage(PanelPage):
     def _saved(self, rows: Sequence[SavedRow]) -> Iterator[PageLine]:
         for row in rows[:MAX_LISTED]:
             looks = " ".join(filter(None, (row.value, "" if row.status == "live" else row.status, row.status_detail)))
-            where = " ".join(filter(None, (row.origin, row.origin_name)))
+            where = " ".join(filter(None, (row.origin, row.origin_name, eager_words(row.kept_by_eager))))
             num_bytes = "" if row.num_bytes is None else format_bytes(row.num_bytes)
             line = Text(f"{GAP}{self.fit(row.attribute, self.width // 2)}{GAP}")
             rest = self.fit(GAP.join(filter(None, (looks, num_bytes, where))), self.width - line.cell_len)

@@ -23,7 +23,7 @@ from gradinspect.analyses.structure.skips import skip_edges
 from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal.text import Part, visible
 from gradinspect.renderers.terminal.trees.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
-from gradinspect.units import format_bytes, format_count, format_tensor
+from gradinspect.units import format_bytes, format_count, format_flops, format_tensor
 
 MAX_REFERENCES = 3
 MAX_INPUTS = 4
@@ -126,7 +126,8 @@ class RowWriter:
         if node.forward is not None:
             yield Part(f"  of {self._visible(node.forward)}", "dim", is_optional=True)
         if node.is_recomputed:
-            yield Part("  computed again", "magenta", is_optional=True)
+            flops = f", {format_flops(node.backward_flops)} FLOPs" if node.backward_flops else ""
+            yield Part(f"  computed again{flops}", "magenta", is_optional=True)
         for status, count in sorted(Counter(value.status for value in node.saved).items(), key=str):
             if status not in (None, "live"):
                 yield Part(f"  {count} {status}", "red", can_wrap=True)

@@ -1,0 +1,88 @@
+"""What each compiled node keeps beside what eager would keep, and what its backward computes again."""
+
+from collections.abc import Iterator
+
+from gradinspect.analyses.memory.saved_rows import KeptByEager
+from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
+from gradinspect.graph import Graph, Record
+from gradinspect.units import format_bytes, format_count, format_flops
+
+
+class CompiledKept(Record, frozen=True):
+    """One compiled node whose inside is known, with its operators."""
+
+    node: int
+    operators: int
+    too_bytes: int = 0  # of storages that eager keeps too, without parameters and buffers
+    only_bytes: int = 0  # that only compiled code keeps
+    unknown_bytes: int = 0
+    recomputed: int = 0  # operators that the forward has run too
+    recomputed_flops: int = 0  # of those for which torch has a formula
+
+    @property
+    def num_bytes(self) -> int:
+        """What it keeps."""
+        return self.too_bytes + self.only_bytes + self.unknown_bytes
+
+
+def compiled_kept(graph: Graph) -> tuple[CompiledKept, ...]:
+    """Look at each compiled node that is followed by what is inside; a storage counts for the first that keeps it."""
+    origins = origins_of_saved(graph)
+    counted: set[int] = set()
+    found = []
+    for first, end in _boxes(graph):
+        verdicts: dict[int, set[bool | None]] = {}
+        for node in graph.nodes[first:end]:
+            for value in node.saved:
+                for storage in storages_of(value):
+                    if origins[storage] not in IN_MEMORY_ANYWAY and storage not in counted:
+                        verdicts.setdefault(storage, set()).add(value.kept_by_eager)
+        counted.update(verdicts)
+        sizes = {True: 0, False: 0, None: 0}
+        for storage, said in verdicts.items():
+            sizes[True if True in said else None if None in said else False] += graph.storages[storage].num_bytes
+        again = [node for node in graph.nodes[first:end] if node.is_recomputed]
+        found.append(
+            CompiledKept(
+                node=first,
+                operators=end - first - 1,
+                too_bytes=sizes[True],
+                only_bytes=sizes[False],
+                unknown_bytes=sizes[None],
+                recomputed=len(again),
+                recomputed_flops=sum(node.backward_flops or 0 for node in again),
+            )
+        )
+    return tuple(found)
+
+
+def _boxes(graph: Graph) -> Iterator[tuple[int, int]]:
+    """Yield the place of each compiled node, and that behind the last of its operators, which follow it."""
+    starts = [place for place, node in enumerate(graph.nodes) if node.kind == "compiled" and node.function is not None]
+    for start in starts:
+        end = start + 1
+        while end < len(graph.nodes) and graph.nodes[end].kind == "compiled" and graph.nodes[end].function is None:
+            end += 1
+        if end > start + 1:
+            yield start, end
+
+
+def eager_words(kept: KeptByEager | None) -> str:
+    """Say whether eager keeps a tensor of compiled code; "" of other tensors."""
+    if kept is None:
+        return ""
+    return {"yes": "eager keeps it too", "no": "eager does not keep it"}.get(kept, "not known if eager keeps it")
+
+
+def kept_sentence(one: CompiledKept) -> str:
+    """Say what a compiled node keeps, and what it computes again."""
+    sizes = (
+        (one.too_bytes, "that eager keeps too"),
+        (one.only_bytes, "that eager does not keep"),
+        (one.unknown_bytes, "of which that is not known"),
+    )
+    kept = ", ".join(f"{format_bytes(size)} {what}" for size, what in sizes if size) or "nothing"
+    if not one.recomputed:
+        return f"#{one.node} keeps {kept}; computes nothing again"
+    flops = f" ({format_flops(one.recomputed_flops)} FLOPs)" if one.recomputed_flops else ""
+    return f"#{one.node} keeps {kept}; computes {format_count(one.recomputed, 'operator')} again{flops}"
