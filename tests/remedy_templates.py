@@ -174,7 +174,7 @@ def _literal(expression: ast.expr) -> str | None:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=values):
-            return "".join(one.value if isinstance(one, ast.Constant) else "{}" for one in values)
+            return "".join(str(one.value) if isinstance(one, ast.Constant) else "{}" for one in values)
     return None
 
 

@@ -11,6 +11,7 @@ from gradinspect.checks.rules.flow.meant_detaches import which_detach
 from gradinspect.checks.rules.flow.missing_gradients import and_failure, places_of
 from gradinspect.checks.rules.flow.remade_tensors import collects, remade_tensor
 from gradinspect.checks.rules.graphs.carried_state import call_in
+from gradinspect.graph import Frame
 
 MAX_STEPS = 6  # of a path that are named
 DETACHED = Rule(
@@ -126,12 +127,18 @@ def _stay_in_torch(one: MissingGradient, code: str) -> str | None:
     """Say how to do without the number, and without the tensor that is made of it later."""
     is_method = one.op in ("item", "tolist")
     stay = "Remove .{op}() at {where}" if is_method else "Keep the tensor at {where}"
-    remade = None if one.used is None or one.used == one.cut else remade_tensor(one.used.code)
+    used = one.used if one.used != one.cut and _is_in_one_function(one.used, one.cut) else None
+    remade = None if used is None else remade_tensor(used.code)
     if remade is None:
         return f"{stay} and go on with the tensor, by torch functions only." if is_method else None
     same = remade.stacked if remade.is_list or collects(code) else f"{remade.values} itself"
     maker = _escaped(remade.maker)
     return f"{stay}, use torch functions only from there on, and {_escaped(same)} instead of {maker}() at {{used}}."
+
+
+def _is_in_one_function(first: Frame | None, second: Frame | None) -> bool:
+    """Return whether two lines are in one function: a name on one of them means the same on the other."""
+    return None not in (first, second) and (first.file, first.function) == (second.file, second.function)  # type: ignore[union-attr]
 
 
 def _instead_of_integers(one: MissingGradient, code: str) -> str | None:

@@ -102,6 +102,8 @@ def value_cause(graph: Graph, node: Node, *, is_nan: bool) -> Cause | None:
         return Cause(
             ("Mean",), "The mean of no elements is NaN.", "Divide the sum by the number, clamped to at least 1."
         )
+    if _divides_by_constant(node):
+        return None
     masked = None if is_nan else _masked_before(graph, node)
     if masked is not None:
         return masked
@@ -110,6 +112,13 @@ def value_cause(graph: Graph, node: Node, *, is_nan: bool) -> Cause | None:
         why = "float16 is infinite above 65,504."
         return Cause((operator_of(node),), why, "Compute it in float32 or bfloat16.")
     return found
+
+
+def _divides_by_constant(node: Node) -> bool:
+    """Return whether a node divides by a number that is not learned, such as a length: its input is at fault then."""
+    divisor = next((value.tensor for value in node.saved if value.name == "_saved_other"), None)
+    is_number = divisor is None or divisor.info.shape == ()
+    return operator_of(node) == "Div" and is_number and node.next_edges[1:] == (None,)
 
 
 def _masked_before(graph: Graph, node: Node) -> Cause | None:

@@ -5,6 +5,7 @@ from textwrap import fill
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 from rule_sentences import line
 
 from gradinspect.checks.facts.value_flow import DetachCause
@@ -207,3 +208,12 @@ Which of the 3 calls of detach() on that line are meant? Each keeps the gradient
   called on. Remove it from the side that should learn, into which w goes, and keep it on the other.
 Remove detach() at train.py:5 if this path should train.\
 """)
+
+
+def test_a_tensor_of_another_function_is_not_named() -> None:
+    """Its name means something else there."""
+    elsewhere = replace(line(9, "return torch.tensor(label)"), function="batch")
+
+    assert remedies(("python", "signal = wave.detach().numpy()", "numpy", {"used": elsewhere})) == (
+        "Keep the tensor at train.py:5, and use torch functions only from there on."
+    )
