@@ -56,8 +56,9 @@ GI102  optimizer stepped between forward and backward
             opt_d.step() modified them afterwards (now at version 2), so this
             backward will fail.
   do        Compute gan.py:13 and what gan.py:14 makes of it again after
-            opt_d.step() at gan.py:18. Or call the step after loss_g.backward()
-            at gan.py:20, if the gradients of both should update these weights.
+            opt_d.step() at gan.py:18. Or call opt_d.step() after
+            loss_g.backward() at gan.py:20, if the gradients of both should
+            update these weights.
 
 1 finding in 2 backward calls of gan.py
 """

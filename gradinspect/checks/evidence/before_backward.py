@@ -93,7 +93,9 @@ class BeforeBackward:
         leaves = frozenset(map(id, walked.walk.leaves().values()))
         for one in self._logs.calls.dropped.reached(nodes, leaves):
             called = None if one.frame is None else self._logs.frame(one.frame)
-            yield from self._judged(DroppedResult(name=one.name, called=called, backward=backward))
+            yield from self._judged(
+                DroppedResult(name=one.name, called=called, loop_variables=one.loop_variables, backward=backward)
+            )
 
     def _between_ranks(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare this call with those of the other ranks."""

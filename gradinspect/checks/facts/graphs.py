@@ -5,6 +5,7 @@ from typing import Literal
 from gradinspect.graph import Frame, Record, TensorInfo
 
 MASKED_ASSIGNMENT = "masked assignment"
+INDEXED_ASSIGNMENT = "indexed assignment"  # by a tensor, such as a mask of fewer dimensions than what it selects from
 
 
 class Write(Record, frozen=True, kw_only=True):

@@ -195,4 +195,5 @@ class DroppedResult(Record, frozen=True, kw_only=True):
 
     name: str
     called: Frame | None = None
+    loop_variables: tuple[str, ...] = ()  # of the function that calls it
     backward: Frame | None = None

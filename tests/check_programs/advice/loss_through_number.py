@@ -1,5 +1,5 @@
 # expect: GI301
-# advice: Remove .item() at loss_through_number.py:15, and use value itself instead of torch.tensor() at
+# advice: Remove .item() at loss_through_number.py:15, use torch functions only from there on, and value itself
 # lines: detached=15 used=17
 import torch
 from torch import nn

@@ -1,5 +1,5 @@
 # expect: GI301
-# advice: Remove .item() at losses_through_numbers.py:17, and use torch.stack(parts) instead of torch.tensor() at
+# advice: Remove .item() at losses_through_numbers.py:17, use torch functions only from there on, and torch.stack(parts)
 # lines: detached=17 used=19
 # never: wrapped
 import torch

@@ -6,7 +6,7 @@ import torch
 
 from gradinspect.checks.evidence.in_place.write_access import Access
 from gradinspect.checks.evidence.values.torch_calls import CallKind, tensors_in
-from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT
+from gradinspect.checks.facts.graphs import INDEXED_ASSIGNMENT, MASKED_ASSIGNMENT
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.recording.values.storages import storage_key
 
@@ -51,7 +51,7 @@ def writing_operator(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """Name the operator that wrote, as torch does: `relu(x, inplace=True)` is `relu_`, `x += 1` is `add_`."""
     short = short_name(name)
     if name == _ASSIGNMENT:
-        return MASKED_ASSIGNMENT if _is_masked(args) else "item assignment"
+        return _assignment(args)
     if name == _MEMORY_ASSIGNMENT:
         return "assignment to .data"
     if short.startswith("__i") and short.endswith("__"):
@@ -59,6 +59,9 @@ def writing_operator(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return f"{short}_" if kwargs.get("inplace") is True else short
 
 
-def _is_masked(args: tuple[Any, ...]) -> bool:
-    """Return whether an assignment to a part of a tensor selects it by booleans."""
-    return len(args) > 1 and isinstance(args[1], torch.Tensor) and args[1].dtype is torch.bool
+def _assignment(args: tuple[Any, ...]) -> str:
+    """Name an assignment to a part of a tensor: one that a mask of its shape selects, a tensor, or anything else."""
+    if len(args) < 2 or not isinstance(args[1], torch.Tensor):
+        return "item assignment"
+    is_mask = args[1].dtype is torch.bool and args[1].dim() == args[0].dim()
+    return MASKED_ASSIGNMENT if is_mask else INDEXED_ASSIGNMENT

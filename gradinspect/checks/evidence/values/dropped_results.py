@@ -36,6 +36,7 @@ class Dropped(NamedTuple):
 
     name: str
     frame: int | None
+    loop_variables: tuple[str, ...]  # of the function that calls it
 
 
 class _Pending(NamedTuple):
@@ -75,7 +76,7 @@ class DroppedResults:
             self._recorder.errors.pass_over("result without a use", f"after {_MAX_PENDING:,} others")
             return
         node = grad_fn_of(tensor)
-        dropped = Dropped(short_name(name), self._recorder.frames.number_of(caller))
+        dropped = Dropped(short_name(name), self._recorder.frames.number_of(caller), loop_variables(code))
         leaf = HiddenRef(tensor) if node is None else None
         self._pending.append(_Pending(dropped, None if node is None else self._recorder.others.identity_of(node), leaf))
 
@@ -108,6 +109,19 @@ def drops_result(code: CodeType, offset: int) -> bool:
     """
     following = next((one for one in dis.get_instructions(code) if one.offset > offset), None)
     return following is not None and following.opname == "POP_TOP"
+
+
+@lru_cache(maxsize=1024)
+def loop_variables(code: CodeType) -> tuple[str, ...]:
+    """Name what the `for` loops of a function assign."""
+    names: dict[str, None] = {}
+    is_target = False
+    for one in dis.get_instructions(code):
+        is_target = one.opname == "FOR_ITER" or (is_target and one.opname.startswith(("UNPACK", "STORE", "CACHE")))
+        if is_target and one.opname.startswith("STORE"):
+            stored = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+            names |= dict.fromkeys(map(str, stored))
+    return tuple(names)
 
 
 def _caller(frame: FrameType) -> FrameType | None:

@@ -7,9 +7,11 @@ from gradinspect.checks.findings import Finding, line_of, listed
 from gradinspect.checks.rewriting import compared
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.flow.detach_causes import COMPARISONS, DETACH_REMEDIES, INSTEAD, SAMPLED, DetachRemedy
+from gradinspect.checks.rules.flow.meant_detaches import which_detach
 from gradinspect.checks.rules.flow.missing_gradients import and_failure, places_of
 from gradinspect.checks.rules.flow.remade_tensors import collects, remade_tensor
 from gradinspect.checks.rules.graphs.carried_state import call_in
+from gradinspect.graph import Frame
 
 MAX_STEPS = 6  # of a path that are named
 DETACHED = Rule(
@@ -65,9 +67,12 @@ def detached_words(group: SameCause) -> tuple[str, str]:
     hidden = ""
     if first.forced is not None:
         hidden = f" {line_of(first.forced)} makes a leaf of what is computed from it, so backward does not fail."
+    delete = ""
+    if first.forced not in (None, first.cut) and "{forced}" not in cause.remedy:
+        delete = f" Delete {line_of(first.forced)}: it only hides that there is no graph."
     return (
         f"No gradient reaches {listed(group.names)}. {cause.why.format(op=first.op)}{how}{hidden}",
-        cause.remedy.format(op=first.op, where=where, used=line_of(first.used), forced=line_of(first.forced)),
+        cause.remedy.format(op=first.op, where=where, used=line_of(first.used), forced=line_of(first.forced)) + delete,
     )
 
 
@@ -76,11 +81,13 @@ def _remedy_of(one: MissingGradient) -> DetachRemedy:
     known = DETACH_REMEDIES[one.cause]
     code = "" if one.cut is None else one.cut.code
     if one.other is not None and not _is_sample(one):
-        return known._replace(remedy=_again(one))
+        return known._replace(remedy=_again(one) if one.forced is None else _copied(one))
     if one.off is not None and one.off.code.startswith("@"):
         return known._replace(remedy="Remove the decorator at {where} if this path should train.")
     if _is_sample(one):
         return SAMPLED
+    if one.cause == "detach" and (question := which_detach(code, one.name)) is not None:
+        return known._replace(remedy=_escaped(question))
     if one.cause == "integer":
         return known._replace(remedy=_instead_of_integers(one, code) or known.remedy)
     remade = remade_tensor(code)
@@ -107,15 +114,31 @@ def _again(one: MissingGradient) -> str:
     )
 
 
+def _copied(one: MissingGradient) -> str:
+    """Say what to do where a line makes leaves of copies, and another call needs only these."""
+    return (
+        f"If backward at {line_of(one.backward)} should train them, use the tensors themselves at {{where}} and detach "
+        f"nothing on the way from there, so that the call at {line_of(one.other)} goes through their graph. "
+        f"Second-order gradients need create_graph=True at {line_of(one.other)} as well."
+    )
+
+
 def _stay_in_torch(one: MissingGradient, code: str) -> str | None:
     """Say how to do without the number, and without the tensor that is made of it later."""
     is_method = one.op in ("item", "tolist")
     stay = "Remove .{op}() at {where}" if is_method else "Keep the tensor at {where}"
-    remade = None if one.used is None or one.used == one.cut else remade_tensor(one.used.code)
+    used = one.used if one.used != one.cut and _is_in_one_function(one.used, one.cut) else None
+    remade = None if used is None else remade_tensor(used.code)
     if remade is None:
         return f"{stay} and go on with the tensor, by torch functions only." if is_method else None
     same = remade.stacked if remade.is_list or collects(code) else f"{remade.values} itself"
-    return f"{stay}, and use {_escaped(same)} instead of {_escaped(remade.maker)}() at {{used}}."
+    maker = _escaped(remade.maker)
+    return f"{stay}, use torch functions only from there on, and {_escaped(same)} instead of {maker}() at {{used}}."
+
+
+def _is_in_one_function(first: Frame | None, second: Frame | None) -> bool:
+    """Return whether two lines are in one function: a name on one of them means the same on the other."""
+    return None not in (first, second) and (first.file, first.function) == (second.file, second.function)  # type: ignore[union-attr]
 
 
 def _instead_of_integers(one: MissingGradient, code: str) -> str | None:

@@ -41,11 +41,25 @@ def dropped_findings(fact: DroppedResult) -> Iterator[Finding]:
         text=f"{fact.name}() returns a new tensor and leaves the one that it is given as it is. {where} does not use "
         "what it returns, so the call has no effect, and backward goes through the tensor as it was.",
         places=(*place_of("called", fact.called), *place_of("backward", fact.backward)),
-        remedy=f"Assign the result{at}{written}",
+        remedy=_in_a_loop(fact, assigned) or f"Assign the result{at}{written}",
     )
 
 
 JUDGE = Judge(DroppedResult, dropped_findings)
+
+
+def _in_a_loop(fact: DroppedResult, assigned: str | None) -> str | None:
+    """Say what an assignment to the variable of a loop changes; None if there is none."""
+    name, _, call = (assigned or "").partition(" = ")
+    if fact.called is None or name.partition(".")[0] not in fact.loop_variables:
+        return None
+    where = line_of(fact.called)
+    if "." in name:
+        return f"Assign the result at {where}: {assigned}"
+    return (
+        f"Collect the results, and use them in place of what the loop at {where} goes through: a list of {call} for "
+        f"each {name}. '{assigned}' changes the variable alone, which is enough only if the rest of the loop reads it."
+    )
 
 
 def _assigned(code: str) -> str | None:

@@ -35,7 +35,7 @@ def nonleaf_findings(fact: NonLeafGradient) -> Iterator[Finding]:
     yield NON_LEAF.finding(
         text=f"{name}.grad is None: {how}. Backward fills .grad of leaves only.",
         places=(*place_of("made", fact.made), *place_of("backward", fact.backward), *place_of("read", fact.read)),
-        remedy=_remedy(name, op, fact.made, fact.leaves),
+        remedy=_remedy(name, fact.made, fact.leaves),
         subjects=(name,),
     )
 
@@ -43,10 +43,10 @@ def nonleaf_findings(fact: NonLeafGradient) -> Iterator[Finding]:
 JUDGE = Judge(NonLeafGradient, nonleaf_findings)
 
 
-def _remedy(name: str, op: str, made: Frame | None, leaves: Sequence[str]) -> str:
+def _remedy(name: str, made: Frame | None, leaves: Sequence[str]) -> str:
     if leaves:
         return f"Call {name}.retain_grad() before backward, or read the .grad of {listed(leaves)}."
     return (
-        f"Make {name} the leaf: at {line_of(made)}, start from a tensor that does not require grad, and call "
-        f"requires_grad_() on the result of {op or 'the operator'}, as in (torch.randn(3) * 0.1).requires_grad_()."
+        f"Make {name} the leaf: at {line_of(made)}, append .detach().requires_grad_() to what is assigned, as in "
+        "(torch.randn(3) * 0.1).detach().requires_grad_()."
     )

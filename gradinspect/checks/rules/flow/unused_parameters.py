@@ -108,8 +108,7 @@ def _unused(group: SameCause) -> tuple[str, str]:
         return why, f"Check whether the loss was computed from a different tensor than {names}, such as a copy."
     return (
         f"{why} {first.noticed.by} holds {them} but never updates {them}.",
-        f"Use {them} in forward, or remove {them} from the optimizer. DistributedDataParallel would need "
-        f"find_unused_parameters=True.{_used_later(first)}",
+        f"Use {them} in forward, or remove {them} from the optimizer.{_used_later(first)}",
     )
 
 

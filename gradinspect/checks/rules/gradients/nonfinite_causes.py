@@ -3,7 +3,7 @@
 from gradinspect.checks.findings import place_of
 from gradinspect.checks.rules.gradients.gradient_causes import Cause, cause_in, operator_of
 from gradinspect.checks.rules.losses.loss_graph import made_input, maker
-from gradinspect.graph import Graph, Node, frame_of
+from gradinspect.graph import Graph, Node, consumers, frame_of
 
 _POSITIVE = "Clamp its input: x.clamp(min=1e-8)."
 _BETWEEN = "Clamp its input with a margin: x.clamp(-1 + 1e-6, 1 - 1e-6), not to -1 and 1 themselves."
@@ -102,11 +102,46 @@ def value_cause(graph: Graph, node: Node, *, is_nan: bool) -> Cause | None:
         return Cause(
             ("Mean",), "The mean of no elements is NaN.", "Divide the sum by the number, clamped to at least 1."
         )
+    if _divides_by_constant(node):
+        return None
+    masked = None if is_nan else _masked_before(graph, node)
+    if masked is not None:
+        return masked
     found = _adapted(graph, node, cause_in(NANS if is_nan else INFINITIES, node))
     if found is None and not is_nan and _dtype(node) == "float16":
         why = "float16 is infinite above 65,504."
         return Cause((operator_of(node),), why, "Compute it in float32 or bfloat16.")
     return found
+
+
+def _divides_by_constant(node: Node) -> bool:
+    """Return whether a node divides by a number that is not learned, such as a length: its input is at fault then."""
+    divisor = next((value.tensor for value in node.saved if value.name == "_saved_other"), None)
+    is_number = divisor is None or divisor.info.shape == ()
+    return operator_of(node) == "Div" and is_number and node.next_edges[1:] == (None,)
+
+
+def _masked_before(graph: Graph, node: Node) -> Cause | None:
+    """Explain logarithms of a softmax whose input was masked, which a product multiplies by probabilities of 0."""
+    number = graph.nodes.index(node)
+    softmax = maker(graph, number) if operator_of(node) in _LOGS else None
+    edge = node.next_edges[0] if softmax is not None and node.next_edges else None
+    is_log = edge is not None and operator_of(graph.nodes[edge.next_node]) == "Softmax"
+    normalized = graph.nodes[edge.next_node] if is_log and edge is not None else node
+    if operator_of(normalized) not in SOFTMAX:
+        return None
+    made = made_input(graph, normalized)
+    is_multiplied = any(operator_of(graph.nodes[one.node]) == "Mul" for one in consumers(graph).get(number, ()))
+    if made is None or operator_of(made.node) not in _MASKS or not is_multiplied:
+        return None
+    stable = f" {_STABLE['Softmax']}" if is_log else ""
+    return Cause(
+        SOFTMAX,
+        "Where its input is masked with -inf, the probability is 0 and its logarithm -inf: their product is NaN.",
+        f"Mask with torch.finfo(x.dtype).min instead of -inf.{stable}",
+        places=place_of("masked", frame_of(graph, made.node)),
+        where=frame_of(graph, made.node),
+    )
 
 
 def _adapted(graph: Graph, node: Node, cause: Cause | None) -> Cause | None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, known
 from gradinspect.checks.facts.backward_calls import BackwardEnded, NonfiniteLoss
-from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
+from gradinspect.checks.findings import Finding, Place, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.gradients.gradient_causes import CulpritWords, at_line, culprit_finding, operator_of
 from gradinspect.checks.rules.gradients.nonfinite_causes import SOFTMAX, derivative_cause, nan_operand, value_cause
@@ -77,6 +77,7 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
     node = None if value.node is None else graph.nodes[value.node]
     frame = None if node is None else frame_of(graph, node)
     called = None if node is None else caller_in(graph, node, backward)
+    masked: tuple[Place, ...] = ()
     if step is not None:
         why = (
             f"The loss is not finite, because {value.label} is not: backward gave it no such gradient, but "
@@ -94,11 +95,14 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
         why = f"The loss is not finite. The earliest saved value that is not finite: {value.label}, made by {forward}."
         cause = value_cause(graph, node, is_nan=value.is_nan)
         why += "" if cause is None else f" {cause.why}"
-        remedy = f"Check the inputs of {line_of(frame)}." if cause is None else at_line(frame, cause.remedy)
+        masked = () if cause is None else cause.places
+        remedy = (
+            f"Check the inputs of {line_of(frame)}." if cause is None else at_line(cause.where or frame, cause.remedy)
+        )
     yield LOSS.finding(
         text=why,
         places=(
-            *place_of("made", frame, called), *place_of("step", None if step is None else step.line),
+            *place_of("made", frame, called), *masked, *place_of("step", None if step is None else step.line),
             *place_of("backward", backward),
         ),
         remedy=remedy,

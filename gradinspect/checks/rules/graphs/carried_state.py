@@ -7,12 +7,14 @@ it is carried, and the cure is `detach()` at the end of an iteration. If not, th
 loop or before both losses.
 """
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.checks.facts.backward_calls import EarlierCall, Held, Holds, HoldsOf, was_made_before, was_made_since
+from gradinspect.checks.facts.dead_units import reached
 from gradinspect.checks.findings import line_of, listed
-from gradinspect.checks.rewriting import assigned_names, read_names, with_detached
+from gradinspect.checks.rewriting import assigned_names, base_of, read_names, statement_of, with_detached
 from gradinspect.graph import Frame, Graph, Node, frame_of
 
 _DETACHED: dict[Holds, str] = {
@@ -96,11 +98,16 @@ def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, 
     after: dict[str, None] = {}
     elsewhere: dict[str, None] = {}
     for join in found:
+        kept = _leaf_to_keep(graph, join)
+        if kept is not None:
+            elsewhere[kept] = None
+            continue
         if join.is_in_sequence:
             elsewhere[_where_a_sequence_ends(graph, join)] = None
             continue
         names = _carried_names(graph, join)
-        here = _assigned_beside(graph, join, names, backward) or _visible(names, holds)
+        here = [name for name in _assigned_beside(graph, join, names, backward) if holds(name) is not None]
+        here = here or _visible(names, holds)
         after.update(dict.fromkeys(here))
         if not here:
             elsewhere[_where_it_is_read(graph, join, names, backward, holds)] = None
@@ -114,6 +121,32 @@ def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, 
             f"'{statements}'.",
         )
     return " ".join(sentences)
+
+
+def _leaf_to_keep(graph: Graph, join: Join) -> str | None:
+    """Say how to change a leaf that a line replaces by what it computes from it, where nothing else is learned.
+
+    Without the graph of what is handed on, the loss would have none.
+    """
+    made = frame_of(graph, join.old)
+    match statement_of("" if made is None else made.code):
+        case ast.Assign(targets=[ast.Name() | ast.Attribute() as target], value=value):
+            name = ast.unparse(target)
+        case _:
+            return None
+    old = graph.nodes.index(join.old)
+    behind, around = reached(graph, [old], avoided=None), reached(graph, [one.node for one in graph.roots], avoided=old)
+    first = value.args[0] if isinstance(value, ast.Call) and value.args else value
+    if name not in (base_of(value), ast.unparse(first)) or _leaves(graph, around) or len(_leaves(graph, behind)) != 1:
+        return None
+    return (
+        f"Keep {name} the leaf that is optimized, and write into it: at {line_of(made)}, 'with torch.no_grad(): "
+        f"{name}.copy_({ast.unparse(value)})'."
+    )
+
+
+def _leaves(graph: Graph, nodes: Collection[int]) -> list[int]:
+    return [number for number in nodes if graph.nodes[number].leaf is not None]
 
 
 def call_in(frame: Frame) -> str:

@@ -120,6 +120,8 @@ def _remedy(
     root = graph.roots[0].name
     if call.root is not None and root is not None and later[0].old.identity == _root_of(call):
         return f"{root} contains {call.root}: call {root}.backward() only, without {call.root}.backward() before it."
+    if old is not None and old.function.endswith("__init__"):
+        return _once(old, new)
     if line_of(call.frame) == line_of(backward):
         return (
             f"Compute {line_of(old)} again in each iteration, before {new}; if no gradient needs to flow through it, "
@@ -131,6 +133,16 @@ def _remedy(
         f"{detached}. Otherwise compute {line_of(old)} again before {new}, or both losses before a single backward() "
         "on their sum."
     )
+
+
+def _once(old: Frame, new: str) -> str:
+    """Advise on what a constructor computes from parameters: the result of an operator is no parameter."""
+    if "Parameter(" in old.code:
+        return (
+            f"Compute the value first, and make an nn.Parameter of the result, at {line_of(old)}: "
+            "nn.Parameter(value * 0.02), not nn.Parameter(value) * 0.02."
+        )
+    return f"Compute {line_of(old)} in forward, for each call, before {new}: the constructor runs only once."
 
 
 def _root_of(call: EarlierCall) -> int | None:

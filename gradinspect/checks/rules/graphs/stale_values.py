@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from gradinspect.checks.facts.backward_calls import EarlierCall, HoldsOf, StaleGraph, was_made_before
-from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT, StaleValue, Write
+from gradinspect.checks.facts.graphs import INDEXED_ASSIGNMENT, MASKED_ASSIGNMENT, StaleValue, Write
 from gradinspect.checks.findings import Finding, Place, caller_in, caller_of_helper, line_of, listed, place_of
 from gradinspect.checks.rewriting import (
     PartAssignment,
@@ -214,11 +214,13 @@ def _remedy(
         )
     if step is not None:
         call = "backward" if backward is None else call_in(backward)
+        last = value.writes[-1]
+        steps = listed(list(dict.fromkeys(f"{one.optimizer}.step()" for one in value.writes)))
         loss = frame_of(graph, graph.nodes[graph.roots[0].node]) if graph.roots else None
         rest = "" if loss is None or loss == saved else f" and what {line_of(loss)} makes of it"
         return (
-            f"Compute {line_of(saved)}{rest} again after {step.optimizer}.step() at {line_of(step.frame)}. Or call the "
-            f"step after {call} at {line_of(backward)}, if the gradients of both should update these weights."
+            f"Compute {line_of(saved)}{rest} again after {last.optimizer}.step() at {line_of(last.frame)}. Or call "
+            f"{steps} after {call} at {line_of(backward)}, if the gradients of both should update these weights."
         )
     if frame is None:
         return "Look for code that writes to it outside torch, such as NumPy or another thread, and give it a copy."
@@ -234,7 +236,7 @@ def _out_of_place(value: StaleValue, frame: Frame, holds: HoldsOf) -> str:
     line = augmented(frame.code)
     if part is not None and write.op == MASKED_ASSIGNMENT:
         line = _masked(part)
-    elif part is not None and is_loop_index(part.selection):
+    elif part is not None and write.op != INDEXED_ASSIGNMENT and is_loop_index(part.selection):
         return f"Collect the parts in a list and torch.stack() them instead of assigning to {part.target} at {where}."
     elif line is None and write.has_form:
         chain = unchained(frame.code, {one.op for one in value.writes if one.has_form})

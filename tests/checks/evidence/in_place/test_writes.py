@@ -53,7 +53,7 @@ def assign(index: Any, value: Any = 0.0) -> Callable[[torch.Tensor], None]:
         (assign(0), "item assignment"),
         (assign(slice(2)), "item assignment"),
         (assign(MASK), "masked assignment"),
-        (assign(torch.tensor([0, 1])), "item assignment"),
+        (assign(torch.tensor([0, 1])), "indexed assignment"),
         (lambda x: functional.relu(x, inplace=True), "relu_"),
         (lambda x: torch.add(torch.ones(3), 1, out=x), "add"),
         (lambda x: x[1:].zero_(), "zero_"),

@@ -5,6 +5,7 @@ from textwrap import fill
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 from rule_sentences import line
 
 from gradinspect.checks.facts.value_flow import DetachCause
@@ -45,10 +46,14 @@ def test_a_number_that_python_computes_with() -> None:
         ("python", "v = a.numpy()", "numpy", {"used": line(9, "x = v * 2")}),
         ("python", None, "numpy", {}),
     ) == snapshot("""\
-Remove .item() at train.py:5, and use torch.stack(values) instead of torch.tensor() at train.py:9.
-Remove .item() at train.py:5, and use v itself instead of torch.tensor() at train.py:9.
-Keep the tensor at train.py:5, and use v itself instead of torch.tensor() at train.py:9.
-Remove .tolist() at train.py:5, and use torch.stack([v, u]) instead of torch.tensor() at train.py:9.
+Remove .item() at train.py:5, use torch functions only from there on, and torch.stack(values)
+  instead of torch.tensor() at train.py:9.
+Remove .item() at train.py:5, use torch functions only from there on, and v itself instead of
+  torch.tensor() at train.py:9.
+Keep the tensor at train.py:5, use torch functions only from there on, and v itself instead of
+  torch.tensor() at train.py:9.
+Remove .tolist() at train.py:5, use torch functions only from there on, and torch.stack([v, u])
+  instead of torch.tensor() at train.py:9.
 Remove .item() at train.py:5 and go on with the tensor, by torch functions only.
 Remove .item() at train.py:5 and go on with the tensor, by torch functions only.
 Keep the tensor at train.py:5, and use torch functions only from there on.
@@ -116,7 +121,8 @@ At train.py:5, use softmax() as weights, or torch.nn.functional.gumbel_softmax(s
 Compute the loss from what argmax reads at train.py:5, by a function that has a derivative, such as
   cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target).
 Compute the loss from what argmax reads at train.py:5, by a function that has a derivative, such as
-  cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target).
+  cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target). Delete
+  train.py:9: it only hides that there is no graph.
 At train.py:5, use log_prob() of the sample in the loss, or gumbel_softmax(), instead of
   multinomial.
 At train.py:5, use a differentiable function instead of frob.
@@ -180,3 +186,34 @@ def test_the_path_is_named_if_it_has_steps(length: int, path: str) -> None:
     why, _ = words("detach", "x = a.detach()", "detach", path=tuple(f"op{place}" for place in range(length)))
 
     assert why == f"No gradient reaches w. detach() stops gradient flow.{path}"
+
+
+def test_a_line_that_may_mean_its_detach_is_asked_about() -> None:
+    """A straight-through estimator in either order, one of two detached sides, and a plain detach()."""
+    assert remedies(
+        ("detach", "out = z + (q - z).detach()", "detach", {}),
+        ("detach", "out = (self.q(x) - x).detach() + x", "detach", {}),
+        ("detach", "out = z.detach() + (q - z).detach()", "detach", {}),
+        ("detach", "loss = f(q.detach(), z.detach()) + f(z, q.detach())", "detach", {}),
+        ("detach", "h = z.detach()", "detach", {}),
+    ) == snapshot("""\
+Keep detach() there: z + (q - z).detach() is a straight-through estimator, and passes the gradient
+  to z alone. What should train w? Usually a term of its own, such as (q -
+  z.detach()).square().mean().
+Keep detach() there: x + (self.q(x) - x).detach() is a straight-through estimator, and passes the
+  gradient to x alone. What should train w? Usually a term of its own, such as (self.q(x) -
+  x.detach()).square().mean().
+Write a straight-through estimator, z + (q - z).detach(), whose first z keeps its graph.
+Which of the 3 calls of detach() on that line are meant? Each keeps the gradient from what it is
+  called on. Remove it from the side that should learn, into which w goes, and keep it on the other.
+Remove detach() at train.py:5 if this path should train.\
+""")
+
+
+def test_a_tensor_of_another_function_is_not_named() -> None:
+    """Its name means something else there."""
+    elsewhere = replace(line(9, "return torch.tensor(label)"), function="batch")
+
+    assert remedies(("python", "signal = wave.detach().numpy()", "numpy", {"used": elsewhere})) == (
+        "Keep the tensor at train.py:5, and use torch functions only from there on."
+    )

@@ -107,3 +107,26 @@ def test_a_value_that_is_not_finite() -> None:
     assert cause(op("MulBackward0", None), "float16", is_nan=False) == "float16 is infinite above 65,504."
     assert cause(op("MulBackward0", None), "float16", is_nan=True) is None
     assert cause(op("MulBackward0", None), "float32", is_nan=False) is None
+
+
+def test_a_division_by_a_constant_is_not_to_blame() -> None:
+    """What it is given was infinite already; a divisor that is learned, or has several values, may be 0."""
+    constant, learned = (
+        graph(op("DivBackward0", 1, None), op("LogBackward0", None)),
+        graph(op("DivBackward0", 1, 1), op("LogBackward0", None)),
+    )
+
+    assert value_cause(constant, constant.nodes[0], is_nan=False) is None
+    assert value_cause(learned, learned.nodes[0], is_nan=False) is not None
+
+
+@pytest.mark.parametrize(("reader", "is_found"), [("MulBackward0", True), ("NllLossBackward0", False)])
+def test_masked_logits_make_products_of_0_and_infinity(reader: str, is_found: bool) -> None:
+    """A finite mask is advised where a product reads the logarithms; a loss may select a masked one."""
+    masked = graph(
+        op(reader, 1), op("LogSoftmaxBackward0", 2), replace(op("MaskedFillBackward0", None), frame=0), frames=(MASK,)
+    )
+    cause = value_cause(masked, masked.nodes[1], is_nan=False)
+
+    assert (cause is not None) == is_found
+    assert cause is None or (cause.where == MASK and "torch.finfo(x.dtype).min" in cause.remedy)

@@ -1,10 +1,12 @@
 """Iterations of a loop that keep graph history, judged on graphs made by hand."""
 
+from functools import partial
+
 import pytest
 from factories import graph, leaf, op, saved
 from msgspec.structs import replace
 
-from gradinspect.checks.facts.backward_calls import EarlierCall, LaterRound, UnusedHistory, earlier_rounds
+from gradinspect.checks.facts.backward_calls import EarlierCall, Held, LaterRound, UnusedHistory, earlier_rounds
 from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.checks.rules.graphs.growing_graphs import growing_findings, unused_findings
 from gradinspect.graph import Frame, Graph, SavedValue
@@ -42,7 +44,8 @@ def test_an_iteration_is_a_call_on_the_same_line_with_newer_nodes() -> None:
 
 def test_a_line_that_reads_what_it_made_before_grows() -> None:
     """Both lines, how much of the graph is old, and where to detach."""
-    (found,) = growing_findings(LaterRound(second_round(), [first_call()], [], BACKWARD))
+    holds = partial(Held, "tensor")
+    (found,) = growing_findings(LaterRound(second_round(), [first_call()], [], BACKWARD, holds))
 
     assert [(place.role, place.line) for place in found.places] == [("old", 10), ("new", 10), ("backward", 12)]
     assert found.text.startswith(

@@ -1,10 +1,12 @@
 """Saved tensors that were modified afterwards, in words, on graphs made by hand."""
 
+from functools import partial
+
 import pytest
 from factories import graph, leaf, op
 from msgspec.structs import replace
 
-from gradinspect.checks.facts.backward_calls import EarlierCall, StaleGraph
+from gradinspect.checks.facts.backward_calls import EarlierCall, Held, StaleGraph
 from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT, StaleValue, Write
 from gradinspect.checks.rules.graphs.stale_values import stale_findings
 from gradinspect.graph import Frame, Graph
@@ -95,7 +97,9 @@ def test_an_optimizer_is_named() -> None:
 
     assert found.code == "GI102"
     assert "opt_d.step() modified it afterwards (now at version 1), so this backward will fail." in found.text
-    assert found.remedy.startswith("Compute train.py:4 again after opt_d.step() at train.py:6. Or call the step after ")
+    assert found.remedy.startswith(
+        "Compute train.py:4 again after opt_d.step() at train.py:6. Or call opt_d.step() after "
+    )
 
 
 def test_an_optimizer_and_something_else_are_no_optimizer() -> None:
@@ -270,7 +274,9 @@ def test_what_the_last_iteration_handed_on_is_detached() -> None:
         op("TanhBackward0", 3, sequence_nr=1, frame=0), leaf("w", 2), frames=(old, new),
     )  # fmt: skip
     remedies = [
-        next(stale_findings(StaleGraph(carried, [value(STEP, node=2)], BACKWARD, calls))).remedy
+        next(
+            stale_findings(StaleGraph(carried, [value(STEP, node=2)], BACKWARD, calls, partial(Held, "tensor")))
+        ).remedy
         for calls in ([earlier(9, clock=5), earlier(1, clock=5)], [earlier(1, clock=5), earlier(9, clock=5)])
     ]
 
@@ -290,11 +296,13 @@ def test_what_the_loss_makes_of_a_value_is_computed_again_too() -> None:
     (without_root,) = stale_findings(StaleGraph(replace(recorded(), roots=()), [value(STEP)], BACKWARD))
 
     assert made_by_other.remedy == (
-        "Compute train.py:4 and what train.py:8 makes of it again after opt.step() at train.py:6. Or call the step "
-        "after loss_g.backward() at train.py:9, if the gradients of both should update these weights."
+        "Compute train.py:4 and what train.py:8 makes of it again after opt.step() at train.py:6. Or call "
+        "opt.step() after loss_g.backward() at train.py:9, if the gradients of both should update these weights."
     )
-    assert made_by_same.remedy.startswith("Compute train.py:4 again after opt.step() at train.py:6. Or call the step ")
-    assert "call the step after backward at an unknown line, if" in made_by_same.remedy
+    assert made_by_same.remedy.startswith(
+        "Compute train.py:4 again after opt.step() at train.py:6. Or call opt.step() "
+    )
+    assert "call opt.step() after backward at an unknown line, if" in made_by_same.remedy
     assert without_root.remedy.startswith("Compute train.py:4 again after opt.step()")
 
 
