@@ -138,8 +138,7 @@ class ChecksObserver(Observer[Findings]):
                 self._logs.unused.look()
                 if self._run.stopper.is_stopping:
                     self._window.is_over()
-        if self._logs.custom is not None:
-            self._logs.custom.check()
+        self._logs.custom.check()
 
     def result(self) -> Findings | None:
         """Return what was found so far; None before the first call."""
@@ -195,8 +194,7 @@ class ChecksObserver(Observer[Findings]):
             self._logs.training.unobserved(call.kind)
             return None
         try:
-            if self._logs.custom is not None:
-                self._logs.custom.note(walked.graph, self._run.interceptor)
+            self._logs.custom.note(walked.graph, self._run.interceptor)
             with self._run.process_state.restored():
                 return self.begin(walked, call)
         except BaseException:
