@@ -14,7 +14,7 @@ from msgspec import field
 
 from gradinspect.analyses.gradients.observed import GradientNote
 from gradinspect.checks.facts.broadcasts import GrownOperator
-from gradinspect.checks.facts.graphs import KeptHistory, Mismatch, NonfiniteValue, Redrawn, StaleValue
+from gradinspect.checks.facts.graphs import FirstNonfinite, KeptHistory, Mismatch, NonfiniteValue, Redrawn, StaleValue
 from gradinspect.checks.findings import line_of
 from gradinspect.graph import THREAD_SPAN, Frame, Graph, Node, Record
 
@@ -123,6 +123,7 @@ class NonfiniteLoss(NamedTuple):
     value: NonfiniteValue
     backward: Frame | None = None
     step: "LastStep | None" = None  # that changed the parameter, if it is one
+    first: FirstNonfinite | None = None  # if it was seen
 
 
 class LastStep(NamedTuple):

@@ -29,6 +29,7 @@ from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.dropped_results import DroppedResults, is_pure
+from gradinspect.checks.evidence.values.result_states import ResultStates
 from gradinspect.checks.evidence.values.torch_calls import (
     CallKind,
     GradientTouch,
@@ -84,6 +85,7 @@ class TorchCallLog:
         self.writes = WriteLog(recorder)
         self.broadcasts = BroadcastLog(recorder)
         self.dropped = DroppedResults(recorder)
+        self.states = ResultStates()
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
         self._recorder = recorder
@@ -165,7 +167,11 @@ class TorchCallLog:
                     self._look_at_memory(begun, end, frame)
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
-                self._flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
+                flow = self._flow
+                place = len(flow.calls)
+                flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
+                if len(flow.calls) > place and self.states.left[type(result) is torch.Tensor and result.requires_grad]:
+                    self.states.look(place, known.name, begun.inputs, result)
         except Exception as error:
             self._recorder.errors.note(error)
             return
