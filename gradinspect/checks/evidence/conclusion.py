@@ -50,7 +50,11 @@ def conclusion(
             *found(watched.findings),
             *found(logs.unused.findings),
             *found(lambda: logs.cuts.findings(logs.training.replaced)),
-            *(one for fact in (*logs.training.facts(), *checked) for one in findings_on(fact, found)),
+            *(
+                one
+                for fact in (*logs.training.facts(), *logs.calls.labels.facts(logs.frame), *checked)
+                for one in findings_on(fact, found)
+            ),
         )
     )
     if failure is not None and not any(_names(finding, failure.frame) for finding in findings):

@@ -22,9 +22,9 @@ LEAST_CALLS = 2  # a second iteration shows what the first one left behind
 MOST_CALLS = 100
 MOST_SECONDS = 10.0  # of this thread's work, after the least number of calls: NOTE [A clock of work]
 MOST_WAITING = 30.0  # seconds by the clock on the wall
-CHEAP_CALLS = 60
+CHEAP_CALLS = 250
 FEW_CALLS = 12  # where something else is to be measured after them
-CHEAP_SECONDS = 3.0  # of this thread's work, after the least number of calls
+CHEAP_SECONDS = 5.0  # of this thread's work, after the least number of calls
 
 Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet: "opt_g has not stepped twice"
 
@@ -83,8 +83,8 @@ class WatchWindow:
             return self._num_calls >= self._num_requested
         if self._since is None:
             return False
-        if self._num_calls >= MOST_CALLS:
-            return self._end(f"{MOST_CALLS} backward calls")
+        if self._num_calls >= MOST_CALLS and self._open() is not None and not self._is_cheap():
+            return self._end(f"{self._num_calls} backward calls")
         if self._is_full():
             return self._end(f"{self._num_calls} backward calls, which are all that can be recorded")
         return self.is_over() or (self._open() is None and not self._is_cheap())

@@ -131,6 +131,7 @@ class LastStep(NamedTuple):
 
     optimizer: str
     line: Frame | None
+    created: Frame | None = None  # where the optimizer was made
     lost_eps: float | None = None  # what is 0 in the dtype of the parameter, where the step divides by it
 
 

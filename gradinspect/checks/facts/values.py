@@ -127,6 +127,17 @@ class DivergenceInput(Record, frozen=True, kw_only=True):
     backward: Frame | None = None
 
 
+class UnknownLabels(Record, frozen=True, kw_only=True):
+    """Targets of a loss that are not among those that it knows."""
+
+    loss: str  # "cosine_embedding_loss"
+    wants_signs: bool  # 1 and -1, and all are 0 or 1; else probabilities
+    least: float
+    most: float
+    made: Frame | None = None
+    used: Frame | None = None  # where the loss is called
+
+
 class LossWithoutGraph(Record, frozen=True, kw_only=True):
     """A loss that does not require grad."""
 

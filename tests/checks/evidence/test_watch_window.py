@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.checks.evidence.watch_window import MOST_CALLS, MOST_SECONDS, MOST_WAITING, WatchWindow
+from gradinspect.checks.evidence.watch_window import CHEAP_CALLS, MOST_CALLS, MOST_SECONDS, MOST_WAITING, WatchWindow
 
 
 def calls_watched(phases: str, num_calls: int | None = None) -> int | None:
@@ -80,20 +80,20 @@ def test_nothing_is_said_where_all_is_known() -> None:
 
 
 def test_a_few_cheap_calls_more_are_watched_while_nothing_was_found() -> None:
-    """All is known after two; sixty are watched, as long as they cost little."""
+    """All is known after two; many more are watched, as long as they cost little."""
 
     def watched(has_found: bool, seconds_a_call: float) -> int:
         clock = [0.0]
         window = WatchWindow(None, has_found=lambda: has_found, now=lambda: 0.0, worked=lambda: clock[0])
-        for number in range(1, 100):
+        for number in range(1, 300):
             clock[0] += seconds_a_call
             window.called("A")
             if window.is_enough():
                 return number
         return 0
 
-    assert watched(has_found=False, seconds_a_call=0.01) == 60
-    assert watched(has_found=False, seconds_a_call=1.0) == 5
+    assert watched(has_found=False, seconds_a_call=0.01) == CHEAP_CALLS
+    assert watched(has_found=False, seconds_a_call=1.0) == 7
     assert watched(has_found=True, seconds_a_call=0.01) == 2
 
 

@@ -166,7 +166,8 @@ class TrainingLog:
         if len(held) != 1:
             return None
         (one,) = held
-        return LastStep(one.name, self._frame(one.step), lost_eps(one.optimizer(), key))
+        lost = lost_eps(one.optimizer(), key)
+        return LastStep(one.name, self._frame(one.step), self._frame(one.created), lost)
 
     def _note_repeated_layers(self) -> None:
         for repeated in repeated_layers(self._recorder.called_modules()):

@@ -29,6 +29,7 @@ from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.dropped_results import DroppedResults, is_pure
+from gradinspect.checks.evidence.values.labels import LabelLog, wants_labels
 from gradinspect.checks.evidence.values.result_states import ResultStates
 from gradinspect.checks.evidence.values.torch_calls import (
     CallKind,
@@ -64,6 +65,7 @@ class _Known(NamedTuple):
     is_skipped: bool  # whether calls without keywords can be ignored
     shares: bool  # whether it gives memory away that may be written without raising a version
     is_pure: bool  # whether it has no effect if its result is dropped
+    has_labels: bool  # whether it is a loss of labels
 
 
 class _Begun(Struct, frozen=True, gc=False):
@@ -86,6 +88,7 @@ class TorchCallLog:
         self.broadcasts = BroadcastLog(recorder)
         self.dropped = DroppedResults(recorder)
         self.states = ResultStates()
+        self.labels = LabelLog(flow)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
         self._recorder = recorder
@@ -165,6 +168,8 @@ class TorchCallLog:
                         self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
                 if known.shares:
                     self._look_at_memory(begun, end, frame)
+                if known.has_labels:
+                    self.labels.note(known.name, begun.args, begun.kwargs, self._recorder.frames.number_of(frame))
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
                 flow = self._flow
@@ -244,7 +249,9 @@ def _learn(func: Any) -> _Known:
     touch = gradient_touch(name)
     is_skipped = kind is CallKind.SKIPPED and not access.arguments and touch is None
     shares = name == _DATA or (kind is CallKind.TO_PYTHON and short_name(name) in SHARING)
-    return _Known(name, kind, access, growing_operator(name), touch, is_skipped, shares, is_pure(name))
+    return _Known(
+        name, kind, access, growing_operator(name), touch, is_skipped, shares, is_pure(name), wants_labels(name)
+    )
 
 
 def _is_trained(tensor: torch.Tensor) -> bool:

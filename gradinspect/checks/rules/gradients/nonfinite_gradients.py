@@ -111,7 +111,8 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
     yield LOSS.finding(
         text=why,
         places=(
-            *led_back, *place_of("made", frame, called), *place_of("step", None if step is None else step.line),
+            *led_back, *place_of("made", frame, called), *place_of("optimizer", None if step is None else step.created),
+            *place_of("step", None if step is None else step.line),
             *place_of("backward", backward),
         ),
         remedy=remedy,
