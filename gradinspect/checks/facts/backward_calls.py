@@ -29,6 +29,7 @@ class Held(NamedTuple):
 
 
 HoldsOf: TypeAlias = Callable[[str], Held | None]  # None: not known
+MadeAt: TypeAlias = Callable[[str], Frame | None]
 
 
 class EarlierCall(Record, frozen=True, kw_only=True):
@@ -79,6 +80,7 @@ class BackwardStarts(NamedTuple):
     backward: Frame | None = None  # the line of the call
     freed_by: Sequence[EarlierCall] = ()  # those that freed what they went through
     holds: HoldsOf = lambda _name: None
+    made_at: MadeAt = lambda _class_name: None  # the one line that makes a module of a class
 
 
 class StaleGraph(NamedTuple):

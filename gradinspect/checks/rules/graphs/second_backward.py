@@ -45,7 +45,7 @@ FREED = Rule(
 
 def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
     """Find out whether backward will fail because saved tensors are freed, and how to fix it."""
-    graph, backward, calls, holds = starts
+    graph, backward, calls, holds = starts.graph, starts.backward, starts.freed_by, starts.holds
     has_freed = {number for number, node in enumerate(graph.nodes) for value in node.saved if value.status == "freed"}
     freed = [graph.nodes[number] for number in sorted(has_freed)]
     if not freed:

@@ -191,7 +191,9 @@ def _over_batch(starts: BackwardStarts, node: Node, axis: int, loss: Node) -> Fi
 
 def _places(starts: BackwardStarts, node: Node, loss: Node) -> list[Place]:
     applied, reduced = frame_of(starts.graph, node), frame_of(starts.graph, loss)
+    is_module = is_activation_module(starts.graph, node)
     return [
+        *place_of("layer", starts.made_at(name_of_module(starts.graph, node)) if is_module else None),
         *place_of("softmax", applied),
         *place_of("loss", reduced if reduced != applied else None),
         *place_of("backward", starts.backward),
