@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch import nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
@@ -308,6 +309,10 @@ class TrainingLog:
             yield from self._optimizer_misuses(one)
         for one in self._optimizers.without_learning_rate():
             yield self._optimizer_misuse("zero", one, one.schedule)
+        for one in self._optimizers.outlived():
+            new, fact = one.successor, self._optimizer_misuse("outlived", one, one.schedule)
+            if new is not None:
+                yield replace(fact, other=new.name, other_created=self._frame(new.created))
         yield from self._modes.found.values()
         yield from self._modes.dropouts.values()
         yield from self._repeated.values()
