@@ -36,7 +36,7 @@ def label_findings(fact: UnknownLabels) -> Iterator[Finding]:
     where = line_of(fact.made or fact.used)
     if fact.wants_signs:
         text = (
-            f"{fact.loss} wants targets that are 1 or -1, and all that it got are 0 or 1. What is labelled 0 belongs "
+            f"{fact.loss} wants targets that are 1 or -1, and all that it got are 0 or 1. What is labeled 0 belongs "
             "to neither kind, so nothing pushes these examples apart."
         )
         remedy = f"At {where}, make -1 of 0: target * 2 - 1."
