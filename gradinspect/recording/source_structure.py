@@ -65,6 +65,14 @@ def calls_of(file: str, name: str) -> Iterator[ast.Call]:
             yield node
 
 
+def makers_of(file: str, name: str) -> Iterator[int]:
+    """Yield the lines of a file that call a class by its name: `nn.LayerNorm(1)`, `LayerNorm(1)`."""
+    for node in ast.walk(_tree(file) or ast.Module([], [])):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=found) | ast.Name(id=found)) if found == name:
+                yield node.lineno
+
+
 def lines_that_only_name(file: str, name: str) -> Iterator[int]:
     """Yield the lines of a file that name a method and do not call it: `optimizer.step`."""
     for node in ast.walk(_tree(file) or ast.Module([], [])):

@@ -7,6 +7,7 @@ from gradinspect.checks.evidence.kept_graphs.holding import holding
 from gradinspect.checks.evidence.kept_graphs.kept_history import kept_history
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
+from gradinspect.checks.evidence.program_files import maker_line
 from gradinspect.checks.evidence.ranks import ranks_that_average, summary_of_rank
 from gradinspect.checks.facts.backward_calls import (
     BackwardStarts,
@@ -58,7 +59,7 @@ class BeforeBackward:
         log = self._logs.calls
         for find in (
             lambda: self._stale(walked, call, backward, holds),
-            lambda: self._judged(BackwardStarts(graph, backward, self._freed_by, holds)),
+            lambda: self._judged(BackwardStarts(graph, backward, self._freed_by, holds, self._made_at)),
             lambda: self._judged(GrownGraph(graph, log.broadcasts.operators(self._logs.frame), backward)),
             lambda: self._between_ranks(walked, call, backward),
             lambda: self._growing(graph, call, backward),
@@ -67,6 +68,9 @@ class BeforeBackward:
             lambda: self._logs.cuts.begin(walked, call),
         ):
             yield from self._logs.recorder.errors.found(find)
+
+    def _made_at(self, class_name: str) -> Frame | None:
+        return maker_line(class_name, self._logs.folder)
 
     def _stale(
         self, walked: WalkedGraph, call: EngineCall, backward: Frame | None, holds: HoldsOf

@@ -44,13 +44,17 @@ def conclusion(
     if not (observed.backwards or observed.grads or failure):
         return None
     found = recorder.errors.found
-    checked = [] if logs.custom is None else logs.custom.checked()
+    checked = logs.custom.checked()
     findings = declared(
         (
             *found(watched.findings),
             *found(logs.unused.findings),
             *found(lambda: logs.cuts.findings(logs.training.replaced)),
-            *(one for fact in (*logs.training.facts(), *checked) for one in findings_on(fact, found)),
+            *(
+                one
+                for fact in (*logs.training.facts(), *logs.calls.labels.facts(logs.frame), *checked)
+                for one in findings_on(fact, found)
+            ),
         )
     )
     if failure is not None and not any(_names(finding, failure.frame) for finding in findings):
@@ -73,8 +77,7 @@ def conclusion(
             *run.captured_notes,
             *opaque_notes(sorted(watched.opaque | set(compiled_parts(logs.training.compiled_lines())))),
             *watched.notes(),
-            *unchecked_notes(checked),
-            *(unverified_notes(watched.custom) if logs.custom is None else ()),
+            *(unchecked_notes(checked) if logs.custom.in_full else unverified_notes(watched.custom, checked)),
             *logs.cuts.notes(),
             *missed_notes(run.interceptor.num_missed),
             *not_followed_notes(recorder.others.num_not_followed),

@@ -18,7 +18,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.failures import FailedCall, FailedTensor
-from gradinspect.checks.facts.value_flow import OUTSIDE
+from gradinspect.checks.facts.value_flow import OUTSIDE, ancestors
 from gradinspect.errors import text_of
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import is_own_file, line_record
@@ -93,7 +93,15 @@ def _described(step: TracebackType, flow: Dataflow, recorder: Recorder, folder: 
             is_trained_leaf=tensor.requires_grad and is_leaf(tensor),
             is_integer=not (ops.is_floating_point(tensor) or ops.is_complex(tensor)),
             made=None if number is None else recorder.frames.record(number, folder),
+            off=_switched_off(call, flow, recorder, folder) if ops.is_inference(tensor) else None,
         )
+
+
+def _switched_off(call: int, flow: Dataflow, recorder: Recorder, folder: Path) -> Frame | None:
+    """Return the line of the scope in which the first of the calls ran that a tensor was computed from."""
+    off = min((one for one in ancestors(flow.calls, call) if flow.calls[one].is_off), default=None)
+    number = None if off is None else flow.switched_off_at(off)
+    return None if number is None else recorder.frames.record(number, folder)
 
 
 def _named(step: TracebackType) -> Iterator[tuple[str, torch.Tensor]]:

@@ -21,7 +21,7 @@ class ProgramLogs:
     """The logs of one run, which know of each other."""
 
     def __init__(self, run: Run, *, gradcheck: bool) -> None:
-        """Make all of them; `gradcheck` asks for the custom Functions too."""
+        """Make all of them; `gradcheck` asks for the custom Functions in full."""
         recorder = run.recorder
         self.recorder = recorder
         self.folder: Path = run.base_folder
@@ -29,7 +29,7 @@ class ProgramLogs:
         self.calls = TorchCallLog(recorder, self.flow)
         self.checkpoints = CheckpointRuns(self.folder)
         self.ranks = ranks_of_this_run()
-        self.custom = CustomFunctions(self.folder) if gradcheck else None
+        self.custom = CustomFunctions(self.folder, in_full=gradcheck)
         self.cuts = GradientCuts(recorder, self.flow, self.folder)
         self.training = TrainingLog(recorder, self.flow, self.folder)
         self.calls.on_touch = self.training.touched
@@ -44,8 +44,7 @@ class ProgramLogs:
 
     def listeners(self) -> Sequence[AbstractContextManager[Any]]:
         """List those that listen while the program runs, in the order in which they begin."""
-        custom = () if self.custom is None else (self.custom,)
-        return (self.calls, self.cuts, self.training, self.checkpoints, *custom)
+        return (self.calls, self.cuts, self.training, self.checkpoints, self.custom)
 
     def unobserved(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""

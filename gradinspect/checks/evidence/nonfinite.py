@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 
 from gradinspect.checks.facts.backward_calls import LastStep, NonfiniteLoss
-from gradinspect.checks.facts.graphs import NonfiniteValue
+from gradinspect.checks.facts.graphs import FirstNonfinite, NonfiniteValue
 from gradinspect.checks.findings import Finding, Place
 from gradinspect.checks.registry import findings_on, rule_of
 from gradinspect.graph import Frame, Graph
@@ -40,6 +40,7 @@ class NonfiniteValues:
         """Start before the first call."""
         self.search: PendingSearch | None = None  # of the latest call
         self.last_step: Callable[[int], LastStep | None] = lambda _key: None  # of a tensor, by its id
+        self.first: Callable[[EngineCall], FirstNonfinite | None] = lambda _call: None  # that its loss was made of
         self.explains = False  # whether the gradients of the latest call follow from what was reported
         self._reported: set[Place] = set()  # where a NaN was made
         self._has_reported = False
@@ -52,7 +53,8 @@ class NonfiniteValues:
             return
         self.explains = self._has_reported and _has_nonfinite_leaf(walked)
         value = None if self.explains else nonfinite_value(walked, call)
-        yield from self._found(walked.graph, value, backward, {} if value is None else _keys(walked))
+        first = None if value is None else self.first(call)
+        yield from self._found(walked.graph, value, backward, {} if value is None else _keys(walked), first)
 
     def settled(
         self, search: "PendingSearch", rows: Sequence[Sequence[Sequence[float]]], backward: Frame | None
@@ -67,13 +69,18 @@ class NonfiniteValues:
             yield from self._found(search.graph, value, backward, search.keys)
 
     def _found(
-        self, graph: Graph, value: NonfiniteValue | None, backward: Frame | None, keys: Mapping[str, int]
+        self,
+        graph: Graph,
+        value: NonfiniteValue | None,
+        backward: Frame | None,
+        keys: Mapping[str, int],
+        first: FirstNonfinite | None = None,
     ) -> Iterator[Finding]:
         if value is None:
             return
         key = keys.get(value.label) if value.node is None else None
         step = None if key is None else self.last_step(key)
-        for finding in findings_on(NonfiniteLoss(graph, value, backward, step)):
+        for finding in findings_on(NonfiniteLoss(graph, value, backward, step, first)):
             is_known = value.node is None or not self._reported.isdisjoint(finding.places[:1])
             self.explains = self._has_reported and is_known
             if not self.explains:

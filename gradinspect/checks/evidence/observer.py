@@ -16,7 +16,7 @@ from gradinspect.checks.evidence.conclusion import conclusion
 from gradinspect.checks.evidence.failure import failed_call
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
-from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, WatchWindow
+from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, MOST_WAITING, WatchWindow
 from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
 from gradinspect.checks.facts.failures import FailedCall
 from gradinspect.checks.findings import Findings
@@ -33,7 +33,7 @@ from gradinspect.torch_api.modes import require_function_modes
 from gradinspect.torch_api.nodes import require_sequence_numbers
 from gradinspect.torch_api.tensors import require_autocast_switch
 
-SECONDS_WITHOUT_CALL = 3 * MOST_SECONDS
+SECONDS_WITHOUT_CALL = MOST_WAITING
 
 
 class ChecksObserver(Observer[Findings]):
@@ -138,8 +138,7 @@ class ChecksObserver(Observer[Findings]):
                 self._logs.unused.look()
                 if self._run.stopper.is_stopping:
                     self._window.is_over()
-        if self._logs.custom is not None:
-            self._logs.custom.check()
+        self._logs.custom.check()
 
     def result(self) -> Findings | None:
         """Return what was found so far; None before the first call."""
@@ -195,8 +194,7 @@ class ChecksObserver(Observer[Findings]):
             self._logs.training.unobserved(call.kind)
             return None
         try:
-            if self._logs.custom is not None:
-                self._logs.custom.note(walked.graph, self._run.interceptor)
+            self._logs.custom.note(walked.graph, self._run.interceptor)
             with self._run.process_state.restored():
                 return self.begin(walked, call)
         except BaseException:

@@ -1,4 +1,4 @@
-"""The program's own files that findings name, or that have ignore comments."""
+"""The program's own files that findings name, or that have ignore comments, and what one line of them makes."""
 
 import linecache
 import os
@@ -10,7 +10,9 @@ from pathlib import Path
 from gradinspect.checks.findings import Finding, ProgramFile
 from gradinspect.checks.ignore_comments import ignore_comments
 from gradinspect.checks.source_comments import line_comments
+from gradinspect.graph import Frame
 from gradinspect.recording.frames import FrameTable, is_own_file, short_file_name
+from gradinspect.recording.source_structure import makers_of, own_sources
 
 
 def program_files(frames: FrameTable, findings: Sequence[Finding], base_folder: Path) -> Iterator[ProgramFile]:
@@ -55,3 +57,19 @@ def _imported() -> Iterator[str]:
             continue
         if isinstance(file, str) and file.endswith(".py"):  # others are binary
             yield file
+
+
+def maker_line(class_name: str, base_folder: Path) -> Frame | None:
+    """Return the one line of the program's own files that makes a module of a class; None if there are several.
+
+    Args:
+        class_name: Its last name: "LayerNorm".
+        base_folder: Files below it are named relative to it.
+    """
+    if not class_name:
+        return None
+    found = [(file, line) for file in own_sources(class_name) for line in makers_of(file, class_name)]
+    if len(found) != 1:
+        return None
+    ((file, line),) = found
+    return Frame(file=short_file_name(file, base_folder), line=line, code=linecache.getline(file, line).strip())

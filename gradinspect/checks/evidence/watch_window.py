@@ -5,6 +5,10 @@ Backward calls on the same lines are a phase: the steps of a discriminator, thos
 may come again. It is waited for until twice as many calls were made as before it came: a phase that alternates with
 others is back by then, and a single call before the loop is not waited for.
 
+NOTE [A clock of work]
+The processor time of the thread that calls backward does not depend on what else the machine does, so that neither does
+the verdict. What it waits for, such as data, is limited by the clock on the wall.
+
 NOTE [Cheap calls]
 When all is known and nothing was found, a few more calls are watched if they cost little time: a validation that leaves
 the model in eval mode, or a loss that becomes NaN, often comes after the first steps.
@@ -16,10 +20,11 @@ from typing import TypeAlias
 
 LEAST_CALLS = 2  # a second iteration shows what the first one left behind
 MOST_CALLS = 100
-MOST_SECONDS = 10.0  # after the least number of calls
-CHEAP_CALLS = 60
+MOST_SECONDS = 10.0  # of this thread's work, after the least number of calls: NOTE [A clock of work]
+MOST_WAITING = 30.0  # seconds by the clock on the wall
+CHEAP_CALLS = 250
 FEW_CALLS = 12  # where something else is to be measured after them
-CHEAP_SECONDS = 3.0  # of this thread's work, after the least number of calls
+CHEAP_SECONDS = 5.0  # of this thread's work, after the least number of calls
 
 Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet: "opt_g has not stepped twice"
 
@@ -45,8 +50,8 @@ class WatchWindow:
             questions: What must be known in addition to the phases.
             is_full: Whether no more can be recorded.
             has_found: Whether something is wrong for certain.
-            now: A clock, in seconds.
-            worked: The processor time of this thread, in seconds; it does not depend on what else the machine does.
+            now: The clock on the wall, in seconds.
+            worked: The processor time of this thread, in seconds. NOTE [A clock of work].
             cheap_calls: How many are watched although all is known; by default CHEAP_CALLS.
         """
         self._num_requested = num_calls
@@ -78,8 +83,8 @@ class WatchWindow:
             return self._num_calls >= self._num_requested
         if self._since is None:
             return False
-        if self._num_calls >= MOST_CALLS:
-            return self._end(f"{MOST_CALLS} backward calls")
+        if self._num_calls >= MOST_CALLS and self._open() is not None and not self._is_cheap():
+            return self._end(f"{self._num_calls} backward calls")
         if self._is_full():
             return self._end(f"{self._num_calls} backward calls, which are all that can be recorded")
         return self.is_over() or (self._open() is None and not self._is_cheap())
@@ -91,9 +96,11 @@ class WatchWindow:
 
     def is_over(self) -> bool:
         """Return whether the time is over, whatever is known."""
-        if self._since is None or self._now() - self._since < MOST_SECONDS:
+        if self._since is None:
             return False
-        return self._end(f"{MOST_SECONDS:.0f} seconds")
+        if self._worked() - self._worked_then >= MOST_SECONDS:
+            return self._end(f"{MOST_SECONDS:.0f} seconds of work")
+        return self._now() - self._since >= MOST_WAITING and self._end(f"{MOST_WAITING:.0f} seconds")
 
     def _end(self, limit: str) -> bool:
         question = self._open() if self._limit is None else None

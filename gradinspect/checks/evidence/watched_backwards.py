@@ -62,6 +62,9 @@ class WatchedBackwards:
         self._on_end = on_end
         self._nonfinite = NonfiniteValues()
         self._nonfinite.last_step = logs.training.last_step
+        self._nonfinite.first = lambda call: logs.calls.states.first(
+            logs.flow.calls, logs.flow.read(call.outputs[0]), logs.frame
+        )
         self._before = BeforeBackward(logs, self._nonfinite)
         self._origins = LeafOrigins(logs.flow, logs.calls.writes, logs.frame)
         self._collector_freeze = CollectorFreeze()

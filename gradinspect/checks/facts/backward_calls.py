@@ -14,7 +14,7 @@ from msgspec import field
 
 from gradinspect.analyses.gradients.observed import GradientNote
 from gradinspect.checks.facts.broadcasts import GrownOperator
-from gradinspect.checks.facts.graphs import KeptHistory, Mismatch, NonfiniteValue, Redrawn, StaleValue
+from gradinspect.checks.facts.graphs import FirstNonfinite, KeptHistory, Mismatch, NonfiniteValue, Redrawn, StaleValue
 from gradinspect.checks.findings import line_of
 from gradinspect.graph import THREAD_SPAN, Frame, Graph, Node, Record
 
@@ -29,6 +29,7 @@ class Held(NamedTuple):
 
 
 HoldsOf: TypeAlias = Callable[[str], Held | None]  # None: not known
+MadeAt: TypeAlias = Callable[[str], Frame | None]
 
 
 class EarlierCall(Record, frozen=True, kw_only=True):
@@ -79,6 +80,7 @@ class BackwardStarts(NamedTuple):
     backward: Frame | None = None  # the line of the call
     freed_by: Sequence[EarlierCall] = ()  # those that freed what they went through
     holds: HoldsOf = lambda _name: None
+    made_at: MadeAt = lambda _class_name: None  # the one line that makes a module of a class
 
 
 class StaleGraph(NamedTuple):
@@ -123,6 +125,7 @@ class NonfiniteLoss(NamedTuple):
     value: NonfiniteValue
     backward: Frame | None = None
     step: "LastStep | None" = None  # that changed the parameter, if it is one
+    first: FirstNonfinite | None = None  # if it was seen
 
 
 class LastStep(NamedTuple):
@@ -130,6 +133,7 @@ class LastStep(NamedTuple):
 
     optimizer: str
     line: Frame | None
+    created: Frame | None = None  # where the optimizer was made
     lost_eps: float | None = None  # what is 0 in the dtype of the parameter, where the step divides by it
 
 

@@ -13,6 +13,7 @@ class FailedTensor(Record, frozen=True, kw_only=True):
     is_trained_leaf: bool  # a leaf that requires grad
     is_integer: bool
     made: Frame | None = None  # the line of the operator that made it
+    off: Frame | None = None  # where gradients were disabled, of an inference tensor
 
 
 class FailedCall(Record, frozen=True, kw_only=True):

@@ -74,6 +74,15 @@ class KeptHistory(Record, frozen=True, kw_only=True):
     adds: bool = False  # they add to what is there, rather than replace it
 
 
+class FirstNonfinite(Record, frozen=True, kw_only=True):
+    """The first call whose result was not finite, of those that a loss was computed from."""
+
+    op: str  # "div"
+    is_nan: bool
+    made: Frame | None = None
+    masked: Frame | None = None  # where what is not finite is multiplied by 0
+
+
 class NonfiniteValue(Record, frozen=True, kw_only=True):
     """The earliest saved value of the forward pass that is not finite."""
 

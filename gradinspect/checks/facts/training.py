@@ -12,7 +12,7 @@ UnheldKind: TypeAlias = Literal[
     "group", "twin", "anew",
 ]  # fmt: skip
 FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter"]
-OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "zero"]
+OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "zero", "outlived"]
 UnmovedKind: TypeAlias = Literal["assigned", "undone", "lost", "idle", "cleared", "zero"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
 
@@ -55,6 +55,8 @@ class OptimizerMisuse(Record, frozen=True, kw_only=True):
     scheduled: Frame | None = None
     step: Frame | None = None
     ratio: float = 1.0  # of a learning rate to the one before
+    other: str = ""  # the optimizer that steps instead
+    other_created: Frame | None = None
 
 
 class EvalTraining(Record, frozen=True, kw_only=True):

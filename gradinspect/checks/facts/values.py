@@ -127,6 +127,17 @@ class DivergenceInput(Record, frozen=True, kw_only=True):
     backward: Frame | None = None
 
 
+class UnknownLabels(Record, frozen=True, kw_only=True):
+    """Targets of a loss that are not among those that it knows."""
+
+    loss: str  # "cosine_embedding_loss"
+    wants_signs: bool  # 1 and -1, and all are 0 or 1; else probabilities
+    least: float
+    most: float
+    made: Frame | None = None
+    used: Frame | None = None  # where the loss is called
+
+
 class LossWithoutGraph(Record, frozen=True, kw_only=True):
     """A loss that does not require grad."""
 
@@ -138,7 +149,7 @@ class LossWithoutGraph(Record, frozen=True, kw_only=True):
 
 
 GradcheckVerdict: TypeAlias = Literal[
-    "correct", "wrong backward", "writes gradient", "wrong double backward", "not checked"
+    "correct", "one direction", "wrong backward", "writes gradient", "wrong double backward", "not checked"
 ]
 
 
@@ -154,9 +165,14 @@ class Slope(Record, frozen=True, kw_only=True):
         """Whether the two differ by more than finite differences are accurate."""
         return not abs(self.numeric - self.backward) <= 1e-4 + 1e-2 * abs(self.numeric)
 
+    @property
+    def is_far_off(self) -> bool:
+        """Whether the two differ by more than an approximation would."""
+        return not abs(self.numeric - self.backward) <= 1e-4 + 0.1 * max(abs(self.numeric), abs(self.backward))
+
 
 class CheckedFunction(Record, frozen=True, kw_only=True):
-    """What gradcheck said of one custom Function."""
+    """What finite differences said of one custom Function."""
 
     name: str  # "LeakyClamp"
     verdict: GradcheckVerdict
@@ -164,3 +180,4 @@ class CheckedFunction(Record, frozen=True, kw_only=True):
     slopes: tuple[Slope, ...] = ()
     applied: Frame | None = None
     defined: Frame | None = None  # its backward
+    returned: Frame | None = None  # the return of that, if there is one

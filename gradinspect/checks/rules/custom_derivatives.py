@@ -10,12 +10,12 @@ WRONG_BACKWARD = Rule(
     code="GI201",
     title="incorrect backward of a custom Function",
     summary="The backward of a custom autograd.Function is not the derivative of its forward.",
-    explanation="With --gradcheck, each custom autograd.Function in the observed graphs is run again after the "
-    "program has ended: in double precision, on copies of the arguments of its first call, reduced to a small size "
-    "where it supports that. Its backward is compared with the numerical derivative (finite differences) of its "
-    "forward, as in torch.autograd.gradcheck. An intentional gradient, of a step function (a straight-through "
-    "estimator) or of the identity (gradient reversal), is not reported. A Function that is random or supports "
-    "only one dtype is listed as not checked.",
+    explanation="Each custom autograd.Function in the observed graphs is run again after the program has ended: in "
+    "double precision, on copies of the arguments of its first call, reduced to a small size where it supports that. "
+    "Its backward is compared with the numerical derivative (finite differences) of its forward: in a few random "
+    "directions and in a copy of the process, or with --gradcheck in full, as in torch.autograd.gradcheck. An "
+    "intentional gradient, of a step function (a straight-through estimator) or of the identity (gradient reversal), "
+    "is not reported. A Function that is random or supports only one dtype is listed as not verified.",
     change="""\
   import torch
 
@@ -78,12 +78,16 @@ WRONG_DOUBLE_BACKWARD = Rule(
 
 def derivative_findings(function: CheckedFunction) -> Iterator[Finding]:
     """Report a Function whose backward or double backward is wrong."""
-    if function.verdict in ("correct", "not checked"):
+    if function.verdict in ("correct", "one direction", "not checked"):
         return
     rule, text, remedy = _words(function)
     yield rule.finding(
         text=text,
-        places=(*place_of("applied", function.applied), *place_of("defined", function.defined)),
+        places=(
+            *place_of("applied", function.applied),
+            *place_of("defined", function.defined),
+            *place_of("returned", function.returned),
+        ),
         remedy=remedy,
         subjects=(function.name,),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gradinspect.checks.facts.failures import FailedCall, FailedTensor
-from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 
 FAILED = Rule(
@@ -31,6 +31,7 @@ FAILED = Rule(
 """,
     remedy="Compare what the finding lists with what the call expects.",
 )
+_INFERENCE = "Inference tensors cannot be saved"
 _LEAF = "a leaf Variable that requires grad"
 _KNOWN = (  # what torch says, and what helps
     ("Inference tensors cannot be saved for backward",
@@ -47,13 +48,19 @@ def failure_findings(fact: FailedCall) -> Iterator[Finding]:
     tensors = [one for one in fact.tensors if one.is_trained_leaf] if _is_leaf_write(fact) else fact.tensors
     yield FAILED.finding(
         text=f"torch says: {fact.error}. {' '.join(_described(one, fact) for one in tensors)}",
-        places=place_of("failed", fact.frame, fact.called),
+        places=(*_inference(fact), *place_of("failed", fact.frame, fact.called)),
         remedy=_remedy(fact),
         subjects=tuple(one.name for one in tensors),
     )
 
 
 JUDGE = Judge(FailedCall, failure_findings)
+
+
+def _inference(fact: FailedCall) -> tuple[Place, ...]:
+    """Return the line of the scope that made the inference tensor that torch refuses."""
+    off = next((one.off for one in fact.tensors if one.off is not None), None)
+    return place_of("off", off) if _INFERENCE in fact.error else ()
 
 
 def _is_leaf_write(fact: FailedCall) -> bool:

@@ -30,6 +30,7 @@ _STORING = frozenset(
     ("append", "appendleft", "extend", "insert", "add", "update", "setdefault", "put", "push", "__setitem__")
 )
 _REMOVING = frozenset(("pop", "popleft", "popitem", "clear", "remove"))
+_WITHOUT_GRAPH = (".item()", ".detach()", ".tolist()", "float(")
 _INDEX = re.compile(r"\[[^\]]*\]")
 
 
@@ -123,9 +124,10 @@ class HolderSearch:
                         yield value, None, "{}", prefix + name
 
     def _stored_at(self, path: str) -> Iterator[Store]:
-        """Find the statements that store under the last name of a path."""
-        lines = dict.fromkeys(store for file in self._files() for store in stores_of(file, _last_name(path)))
-        return islice(lines, MAX_LINES)
+        """Find the statements that store under the last name of a path; what stores a number has no graph."""
+        lines = list(dict.fromkeys(store for file in self._files() for store in stores_of(file, _last_name(path))))
+        graphs = [store for store in lines if not any(word in store.code for word in _WITHOUT_GRAPH)]
+        return islice(graphs or lines, MAX_LINES)
 
     def _is_cut(self, path: str) -> bool:
         """Return whether a statement removes elements from what the last name of a path holds."""

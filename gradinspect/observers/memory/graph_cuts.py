@@ -9,7 +9,6 @@ graph does not have. So each budget cuts the graph itself, in a copy of this pro
 Source: torch/_functorch/partitioners.py, torch 2.13.
 """
 
-import os
 import pickle
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ import torch
 
 from gradinspect.analyses.memory.budgets import BUDGETS, GraphPair, Work
 from gradinspect.recording.values.storages import storage_of
-from gradinspect.runner.forked import hide_output, write_all
+from gradinspect.runner.forked import run_in_copy
 from gradinspect.torch_api.backends import (
     FORWARD,
     PARTITION,
@@ -115,24 +114,15 @@ def _in_a_fork(work: Callable[[], GraphPair]) -> GraphPair | str:
 
     A child of `run_forked` ends as a program does, with its flushes and exit handlers; this one is inside of one.
     """
-    source, target = os.pipe()
+
+    def cut() -> bytes:
+        torch.set_num_threads(1)  # the threads of the pool are not in the copy
+        return pickle.dumps(_tried(work))
+
     try:
-        pid = os.fork()
+        found = run_in_copy(cut)
     except OSError as error:
-        os.close(source)
-        os.close(target)
         return type(error).__name__
-    if not pid:
-        try:
-            hide_output()
-            torch.set_num_threads(1)  # the threads of the pool are not in the copy
-            write_all(target, pickle.dumps(_tried(work)))
-        finally:
-            os._exit(0)  # nothing of the program is to be ended
-    os.close(target)
-    with os.fdopen(source, "rb") as sent:
-        found = sent.read()
-    os.waitpid(pid, 0)
     return pickle.loads(found) if found else "its process was ended"  # noqa: S301  # our own
 
 

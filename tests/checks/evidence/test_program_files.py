@@ -8,7 +8,8 @@ import pytest
 from factories import make_finding
 from msgspec.structs import replace
 
-from gradinspect.checks.evidence.program_files import program_files
+from gradinspect.checks.evidence import program_files as program_files_module
+from gradinspect.checks.evidence.program_files import maker_line, program_files
 from gradinspect.checks.findings import ProgramFile
 from gradinspect.recording.frames import FrameTable
 
@@ -54,3 +55,15 @@ def test_files_that_are_named_or_ignore_something_are_kept_once(program: Path) -
         ("a_train.py", [3]), ("b_ignores.py", []), ("c_plain.py", []),
     ]  # fmt: skip
     assert [Path(file.path) for file in named] == [program / file.name for file in named]
+
+
+def test_the_one_line_that_makes_a_module_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the name of its class; of several lines it is not known which."""
+    script = tmp_path / "train.py"
+    script.write_text("norm = nn.LayerNorm(\n    1)\nfirst = Linear(1, 2)\nsecond = nn.Linear(2, 1)\n")
+    monkeypatch.setattr(program_files_module, "own_sources", lambda _name: [str(script)])
+    found = maker_line("LayerNorm", tmp_path)
+
+    assert found is not None
+    assert (found.file, found.line, found.code) == ("train.py", 1, "norm = nn.LayerNorm(")
+    assert [maker_line(name, tmp_path) for name in ("Linear", "Conv2d", "")] == [None, None, None]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.checks.evidence.watch_window import MOST_CALLS, MOST_SECONDS, WatchWindow
+from gradinspect.checks.evidence.watch_window import CHEAP_CALLS, MOST_CALLS, MOST_SECONDS, MOST_WAITING, WatchWindow
 
 
 def calls_watched(phases: str, num_calls: int | None = None) -> int | None:
@@ -58,7 +58,7 @@ def test_an_open_question_keeps_it_open_up_to_a_number_of_calls() -> None:
 def test_the_time_runs_from_the_least_number_of_calls() -> None:
     """However long two calls take, they are watched; then the time ends it, also between calls."""
     seconds = [0.0]
-    window = WatchWindow(None, [lambda: "it had not"], now=lambda: seconds[0])
+    window = WatchWindow(None, [lambda: "it had not"], worked=lambda: seconds[0])
     window.called("A")
     seconds[0] = 1000.0
     before = window.is_over()
@@ -80,34 +80,39 @@ def test_nothing_is_said_where_all_is_known() -> None:
 
 
 def test_a_few_cheap_calls_more_are_watched_while_nothing_was_found() -> None:
-    """All is known after two; sixty are watched, as long as they cost little."""
+    """All is known after two; many more are watched, as long as they cost little."""
 
     def watched(has_found: bool, seconds_a_call: float) -> int:
-        clock = iter(second * seconds_a_call for second in range(100))
-        window = WatchWindow(None, has_found=lambda: has_found, now=lambda: 0.0, worked=lambda: next(clock))
-        for number in range(1, 100):
+        clock = [0.0]
+        window = WatchWindow(None, has_found=lambda: has_found, now=lambda: 0.0, worked=lambda: clock[0])
+        for number in range(1, 300):
+            clock[0] += seconds_a_call
             window.called("A")
             if window.is_enough():
                 return number
         return 0
 
-    assert watched(has_found=False, seconds_a_call=0.01) == 60
-    assert watched(has_found=False, seconds_a_call=1.0) == 4
+    assert watched(has_found=False, seconds_a_call=0.01) == CHEAP_CALLS
+    assert watched(has_found=False, seconds_a_call=1.0) == 7
     assert watched(has_found=True, seconds_a_call=0.01) == 2
 
 
-@pytest.mark.parametrize(("seconds", "is_over"), [(0.0, False), (9.9, False), (10.0, True), (25.0, True)])
-def test_the_time_is_over_after_ten_seconds(seconds: float, *, is_over: bool) -> None:
-    """From then on whatever is known."""
-    clock = [100.0]
-    window = WatchWindow(None, [lambda: "it had not"], now=lambda: clock[0])
+@pytest.mark.parametrize(
+    ("worked", "waited", "limit"),
+    [(0.0, 0.0, ""), (9.9, 29.0, ""), (10.0, 12.0, "10 seconds of work"), (0.5, MOST_WAITING, "30 seconds")],
+)
+def test_the_time_is_that_of_its_own_work(worked: float, waited: float, limit: str) -> None:
+    """What else the machine does changes no verdict, up to a limit of what a user waits for."""
+    clock, work = [100.0], [7.0]
+    window = WatchWindow(None, [lambda: "it had not"], now=lambda: clock[0], worked=lambda: work[0])
     begun = [window.called("A") for _ in range(3)]
-    clock[0] += seconds
+    clock[0] += waited
+    work[0] += worked
 
     assert begun == [False, True, False]
-    assert (window.is_over(), window.is_enough(), window.is_complete) == (is_over, is_over, not is_over)
+    assert (window.is_over(), window.is_enough(), window.is_complete) == (bool(limit), bool(limit), not limit)
     assert window.notes() == (
-        ("Not checked: what comes after 10 seconds, when it had not. More steps would show it.",) * is_over
+        (f"Not checked: what comes after {limit}, when it had not. More steps would show it.",) * bool(limit)
     )
 
 

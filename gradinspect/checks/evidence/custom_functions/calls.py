@@ -1,10 +1,12 @@
 """The arguments of the first call of each custom autograd.Function, copied before its forward sees them."""
 
 from contextlib import ExitStack
+from math import inf
 from typing import Any, NamedTuple, Self
 
 import torch
 
+from gradinspect.checks.evidence.custom_functions.shrinking import shrunk
 from gradinspect.torch_api.modules import autograd_function_patch
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.patching.patches import patched
@@ -25,8 +27,9 @@ class CustomCalls:
     `torch.autograd.Function.apply` is replaced, so a Function that overrides `apply` itself is not seen.
     """
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, most_elements: float = inf) -> None:
+        """Start empty; of calls on more elements, a small part is stored."""
+        self._most_elements = most_elements
         self._calls: dict[str, CustomCall] = {}
         self._patched = ExitStack()
 
@@ -56,7 +59,9 @@ class CustomCalls:
         if name in self._calls or cls.__module__.startswith("torch."):
             return
         with plain_tensors_only(), without_grad():
-            self._calls[name] = CustomCall(cls, tuple(map(_copy, args)), dict(kwargs))
+            size = sum(ops.numel(value) for value in args if isinstance(value, torch.Tensor))
+            given = args if size <= self._most_elements else shrunk(args)
+            self._calls[name] = CustomCall(cls, tuple(map(_copy, given)), dict(kwargs))
 
 
 def _copy(value: Any) -> Any:

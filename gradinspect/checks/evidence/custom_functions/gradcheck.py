@@ -29,35 +29,39 @@ _STEP = 1e-6
 _OPTIONS: dict[str, Any] = {"check_undefined_grad": False, "check_batched_grad": False, "nondet_tol": 1e-7}
 
 
-class _Ready(NamedTuple):
+class Ready(NamedTuple):
     """A Function, with arguments to check it on."""
 
     run: Callable[..., tuple[torch.Tensor, ...]]
     args: list[Any]
 
 
-class _CannotBeCheckedError(Exception):
+class CannotBeCheckedError(Exception):
     """Finite differences cannot be applied to a Function, for the given reason."""
 
 
 def check_function(call: CustomCall) -> CheckedFunction:
     """Check one Function on copies of its recorded arguments. Changes no number of the program."""
     name = call.function.__name__
-    with _isolated(call.args):
+    with isolated(call.args):
         try:
-            ready = _prepare(call)
+            ready = prepare(call)
             if _writes_gradient(ready):
                 return CheckedFunction(name=name, verdict="writes gradient")
-            if _is_intentional(ready):
+            if is_intentional(ready):
                 return CheckedFunction(name=name, verdict="correct")
             verdict, reason = _judge(ready, twice=not _is_once_differentiable(call.function))
             slopes = tuple(_slopes(call, ready)) if verdict == "wrong backward" else ()
-        except _CannotBeCheckedError as error:
+        except CannotBeCheckedError as error:
             return CheckedFunction(name=name, verdict="not checked", reason=text_of(error))
         except Exception as error:  # anything that the user's code raises for other numbers than its own
-            reason = f"it fails with other inputs or gradients: {type(error).__name__}: {_first_line(error)}"
-            return CheckedFunction(name=name, verdict="not checked", reason=reason)
+            return CheckedFunction(name=name, verdict="not checked", reason=failed_with(error))
     return CheckedFunction(name=name, verdict=verdict, reason=reason, slopes=slopes)
+
+
+def failed_with(error: Exception) -> str:
+    """Say that the user's code has failed on other numbers than its own."""
+    return f"it fails with other inputs or gradients: {type(error).__name__}: {first_line(error)}"
 
 
 def unchecked_notes(functions: Sequence[CheckedFunction]) -> tuple[str, ...]:
@@ -70,7 +74,7 @@ def unchecked_notes(functions: Sequence[CheckedFunction]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _isolated(args: Iterable[Any]) -> Iterator[None]:
+def isolated(args: Iterable[Any]) -> Iterator[None]:
     """Run the user's code again: with gradients, without autocast or output, restoring the random state.
 
     Of devices, that of the tensors among the arguments: torch warns where it would restore those of all.
@@ -94,7 +98,7 @@ def _isolated(args: Iterable[Any]) -> Iterator[None]:
         random.setstate(state)
 
 
-def _prepare(call: CustomCall) -> _Ready:
+def prepare(call: CustomCall) -> Ready:
     """Find arguments that the Function accepts in double precision: small ones, or else the recorded ones."""
 
     def run(*args: Any) -> tuple[torch.Tensor, ...]:
@@ -107,38 +111,40 @@ def _prepare(call: CustomCall) -> _Ready:
         if not 0 < num_elements(args) <= WORKABLE:
             continue
         try:
-            ready = _Ready(run, in_double_precision(args))  # MPS refuses it
+            ready = Ready(run, in_double_precision(args))  # MPS refuses it
             outputs = run(*ready.args)
-            gradients = gradients_of(outputs, _inputs(ready), [ops.ones_like(one) for one in outputs],
+            gradients = gradients_of(outputs, inputs_of(ready), [ops.ones_like(one) for one in outputs],
                                             allow_unused=True)  # fmt: skip
         except Exception as error:  # anything that the user's code raises
-            problem = f"it fails in double precision with {type(error).__name__}: {_first_line(error)}"
+            problem = f"it fails in double precision with {type(error).__name__}: {first_line(error)}"
             continue
         _check_numbers(ready, outputs, gradients)
         return ready
-    raise _CannotBeCheckedError(problem)
+    raise CannotBeCheckedError(problem)
 
 
-def _check_numbers(ready: _Ready, outputs: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor | None]) -> None:
+def _check_numbers(ready: Ready, outputs: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor | None]) -> None:
     if any(output.dtype not in (torch.float64, torch.complex128) for output in outputs):
-        raise _CannotBeCheckedError(f"it always returns {outputs[0].dtype}, which is too coarse for finite differences")
+        raise CannotBeCheckedError(f"it always returns {outputs[0].dtype}, which is too coarse for finite differences")
     given = [*outputs, *(gradient for gradient in gradients if gradient is not None)]
     if not all(bool(ops.item(ops.all(ops.isfinite(value)))) for value in given):
-        raise _CannotBeCheckedError("its result or its gradient is not finite here")
+        raise CannotBeCheckedError("its result or its gradient is not finite here")
     again = ready.run(*ready.args)
     if any(not ops.equal(one, other) for one, other in zip(outputs, again, strict=True)):
-        raise _CannotBeCheckedError("its results differ from call to call")
+        raise CannotBeCheckedError("its results differ from call to call")
 
 
-def _inputs(ready: _Ready) -> list[torch.Tensor]:
+def inputs_of(ready: Ready) -> list[torch.Tensor]:
+    """List the arguments that require a gradient."""
     return [value for value in ready.args if isinstance(value, torch.Tensor) and value.requires_grad]
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error says."""
     return (text_of(error).strip().splitlines() or [""])[0][:200]
 
 
-def _moved(ready: _Ready, steps: dict[int, torch.Tensor]) -> list[Any]:
+def moved_args(ready: Ready, steps: dict[int, torch.Tensor]) -> list[Any]:
     """Copy the arguments, adding a step to those with these ids."""
     return [
         ops.requires_grad_(ops.detach(ops.add(value, steps[id(value)]))) if id(value) in steps else value
@@ -146,23 +152,23 @@ def _moved(ready: _Ready, steps: dict[int, torch.Tensor]) -> list[Any]:
     ]
 
 
-def _is_intentional(ready: _Ready) -> bool:
+def is_intentional(ready: Ready) -> bool:
     """Return whether forward is a step function or the identity. NOTE [Intentional gradients]."""
     outputs = [ops.detach(output) for output in ready.run(*ready.args)]
-    inputs = _inputs(ready)
+    inputs = inputs_of(ready)
     if all(any(one.shape == two.shape and ops.equal(one, two) for two in inputs) for one in outputs):
         return True
     steps = {id(value): ops.mul(ops.ones_like(value), 1e-6) for value in inputs}
-    return all(ops.equal(one, two) for one, two in zip(outputs, ready.run(*_moved(ready, steps)), strict=True))
+    return all(ops.equal(one, two) for one, two in zip(outputs, ready.run(*moved_args(ready, steps)), strict=True))
 
 
-def _writes_gradient(ready: _Ready) -> bool:
+def _writes_gradient(ready: Ready) -> bool:
     """Return whether backward changes the gradients that it receives, which others may still read."""
     generator = torch.Generator().manual_seed(0)
     outputs = ready.run(*ready.args)
-    weights = [ops.to(_random(output, generator), output.dtype) for output in outputs]
+    weights = [ops.to(random_like(output, generator), output.dtype) for output in outputs]
     before = [ops.clone(weight) for weight in weights]
-    gradients_of(outputs, _inputs(ready), weights, allow_unused=True)
+    gradients_of(outputs, inputs_of(ready), weights, allow_unused=True)
     return any(not ops.equal(one, other) for one, other in zip(weights, before, strict=True))
 
 
@@ -172,15 +178,15 @@ def _is_once_differentiable(function: Any) -> bool:
     return bool(getattr(code, "co_filename", None) == torch.autograd.function.__file__)
 
 
-def _judge(ready: _Ready, *, twice: bool) -> tuple[GradcheckVerdict, str]:
+def _judge(ready: Ready, *, twice: bool) -> tuple[GradcheckVerdict, str]:
     fast = num_elements(ready.args) > SLOW_ELEMENTS
     try:
         gradcheck(ready.run, ready.args, fast_mode=fast, **_OPTIONS)
     except GradcheckError as error:
         _check_precision(ready, fast=fast)
-        return "wrong backward", _first_line(error)
+        return "wrong backward", first_line(error)
     except Exception as error:  # anything that the user's backward raises
-        raise _CannotBeCheckedError(f"its backward fails with {type(error).__name__}: {_first_line(error)}") from None
+        raise CannotBeCheckedError(f"its backward fails with {type(error).__name__}: {first_line(error)}") from None
     if not twice:
         return "correct", ""
     try:
@@ -191,32 +197,32 @@ def _judge(ready: _Ready, *, twice: bool) -> tuple[GradcheckVerdict, str]:
             "Something that backward uses has no history: stored on ctx, detached, or from NumPy.",
         )
     except Exception as error:  # as above
-        return "wrong double backward", f"It fails with {type(error).__name__}: {_first_line(error)}."
+        return "wrong double backward", f"It fails with {type(error).__name__}: {first_line(error)}."
     return "correct", ""
 
 
-def _check_precision(ready: _Ready, *, fast: bool) -> None:
+def _check_precision(ready: Ready, *, fast: bool) -> None:
     """Detect a forward that computes in lower precision: unlike a wrong backward, it passes with larger steps."""
     with suppress(GradcheckError):
         gradcheck(ready.run, ready.args, eps=1e-2, atol=1e-2, rtol=1e-1, fast_mode=fast, **_OPTIONS)
-        raise _CannotBeCheckedError("it computes in lower precision inside, which is too coarse for finite differences")
+        raise CannotBeCheckedError("it computes in lower precision inside, which is too coarse for finite differences")
 
 
-def _slopes(call: CustomCall, ready: _Ready) -> Iterator[Slope]:
+def _slopes(call: CustomCall, ready: Ready) -> Iterator[Slope]:
     """Measure the derivative with respect to each real argument, in one random direction."""
     generator = torch.Generator().manual_seed(0)
     outputs = ready.run(*ready.args)
-    weights = [_random(output, generator) for output in outputs]
-    inputs = _inputs(ready)
+    weights = [random_like(output, generator) for output in outputs]
+    inputs = inputs_of(ready)
     if any(ops.is_complex(value) for value in (*inputs, *outputs)):
         return
     gradients = gradients_of(outputs, inputs, weights, allow_unused=True)
-    names = _argument_names(call)
+    names = argument_names(call)
     for value, gradient in zip(inputs, gradients, strict=True):
-        direction = _random(value, generator)
+        direction = random_like(value, generator)
 
         def weighted(step: float, value: torch.Tensor = value, direction: torch.Tensor = direction) -> float:
-            moved = ready.run(*_moved(ready, {id(value): ops.mul(direction, step)}))
+            moved = ready.run(*moved_args(ready, {id(value): ops.mul(direction, step)}))
             pairs = zip(weights, moved, strict=True)
             return float(sum(ops.item(ops.sum(ops.mul(weight, ops.detach(one)))) for weight, one in pairs))
 
@@ -228,11 +234,12 @@ def _slopes(call: CustomCall, ready: _Ready) -> Iterator[Slope]:
         )
 
 
-def _random(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def random_like(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Draw a direction."""
     return ops.to(ops.randn(like.shape, generator=generator, dtype=torch.float64), like.device)
 
 
-def _argument_names(call: CustomCall) -> dict[int, str]:
+def argument_names(call: CustomCall) -> dict[int, str]:
     """Map the positions of `apply` to parameters of forward, without ctx if there is no setup_context."""
     try:
         names = list(inspect.signature(call.function.forward).parameters)

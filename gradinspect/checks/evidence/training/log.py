@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch import nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
@@ -22,7 +23,7 @@ from gradinspect.checks.evidence.in_place.shared_weights import SharingWeights
 from gradinspect.checks.evidence.in_place.unmoved import Unmoved, unmoved_fact
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
-from gradinspect.checks.evidence.training.frozen import frozen_by_accident
+from gradinspect.checks.evidence.training.frozen import Frozen, frozen_by_accident
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.made_anew import MadeAnew
 from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
@@ -87,6 +88,7 @@ class TrainingLog:
         self._unloaded: list[NothingLoaded] = []
         self._loaded: set[int] = set()  # ids of modules
         self._repeated: dict[str, SharedLayer] = {}
+        self._frozen_then: dict[int, list[Frozen]] = {}  # by the id of the record of an optimizer
         self._unheld_then: list[Unheld] = []  # when the optimizers stepped: the models may be gone in the end
         self._compiled: set[int | None] = set()  # frames that called code under torch.compile
         self._facts: list[object] = []
@@ -166,7 +168,8 @@ class TrainingLog:
         if len(held) != 1:
             return None
         (one,) = held
-        return LastStep(one.name, self._frame(one.step), lost_eps(one.optimizer(), key))
+        lost = lost_eps(one.optimizer(), key)
+        return LastStep(one.name, self._frame(one.step), self._frame(one.created), lost)
 
     def _note_repeated_layers(self) -> None:
         for repeated in repeated_layers(self._recorder.called_modules()):
@@ -250,8 +253,11 @@ class TrainingLog:
             self._parameters.after_step(optimizer, self._optimizers.of(optimizer))
             self._sharing.stepped()
             self._num_calls_before_step = len(self._flow.calls)
-            if self._optimizers.of(optimizer).num_steps == LEAST_STEPS:
+            seen = self._optimizers.of(optimizer)
+            if seen.num_steps == LEAST_STEPS:
                 self._unheld_then += self._unheld_now()
+            if seen.num_steps.bit_count() == 1:  # it may be gone at the end, and what is frozen may be unfrozen
+                self._frozen_then[id(seen)] = [one for one in self._frozen_now([seen]) if one.optimizer is seen]
 
     def _on_compiled(self, is_entered: bool, caller: FrameType | None) -> None:  # as the recorder calls it
         with plain_tensors_only():
@@ -303,6 +309,10 @@ class TrainingLog:
             yield from self._optimizer_misuses(one)
         for one in self._optimizers.without_learning_rate():
             yield self._optimizer_misuse("zero", one, one.schedule)
+        for one in self._optimizers.outlived():
+            new, fact = one.successor, self._optimizer_misuse("outlived", one, one.schedule)
+            if new is not None:
+                yield replace(fact, other=new.name, other_created=self._frame(new.created))
         yield from self._modes.found.values()
         yield from self._modes.dropouts.values()
         yield from self._repeated.values()
@@ -335,7 +345,9 @@ class TrainingLog:
             )  # fmt: skip
 
     def _frozen(self) -> Iterator[FrozenByAccident]:
-        for one in frozen_by_accident(self._optimizers.seen, self._recorder, self._registrations, self._flow):
+        seen = self._optimizers.seen
+        then = [one for key in seen if key.optimizer() is None for one in self._frozen_then.get(id(key), ())]
+        for one in (*self._frozen_now(seen), *then):
             frozen = self._frame(one.frozen)
             caller = None if one.frozen is None else self._frame(self._recorder.frames.caller_of(one.frozen))
             optimizer = one.optimizer
@@ -346,6 +358,9 @@ class TrainingLog:
                 step=None if optimizer is None else self._frame(optimizer.step),
                 num_steps=0 if optimizer is None else optimizer.num_idle,
             )  # fmt: skip
+
+    def _frozen_now(self, optimizers: Sequence[SeenOptimizer]) -> Iterator[Frozen]:
+        return frozen_by_accident(optimizers, self._recorder, self._registrations, self._flow)
 
     def _unmoved(self) -> Iterator[UnmovedParameters]:
         assigned: dict[int, list[tuple[torch.Tensor, int]]] = {}

@@ -24,6 +24,9 @@ MAX_RATIO = 0.2
 SAME_RATIO = 0.01  # how far two may differ
 
 
+LEAST_OUTLIVED = 2  # steps of a scheduler, as one may close a phase
+
+
 @dataclass
 class RateFalls:
     """How often in a row a scheduler, stepped after each step, has divided the learning rate by the same number."""
@@ -66,6 +69,8 @@ class SeenOptimizer:
     num_scheduled: int = 0  # steps of a scheduler
     schedule: int | None = None  # the frame of the last one
     falls: RateFalls = field(default_factory=RateFalls)
+    successor: "SeenOptimizer | None" = None  # that steps parameters of this one, which has not stepped since
+    num_outlived: int = 0  # steps of a scheduler since then
 
     def holds(self) -> frozenset[int]:
         """Return the ids of the parameters that it has or, if it is gone, had."""
@@ -135,6 +140,9 @@ class Optimizers:
         """Note that a step is done, whether there was a gradient for it, and whether it left a state."""
         one = self.of(optimizer)
         one.num_steps += 1
+        one.successor, one.num_outlived = None, 0
+        if one.num_steps == 1:
+            self._succeed(one)
         one.num_idle = one.num_idle + 1 if is_idle else 0
         if not one.has_state:
             one.has_state = any(
@@ -143,6 +151,13 @@ class Optimizers:
                 for value in _values(state)
             )
 
+    def _succeed(self, new: SeenOptimizer) -> None:
+        """Note that an optimizer steps for the first time, perhaps in the place of those that have stepped before."""
+        held = new.holds()
+        for one in self.seen:
+            if one is not new and one.num_steps and not held.isdisjoint(one.holds()):
+                one.successor, one.num_outlived = new, 0
+
     def schedule(self, scheduler: Any, frame: FrameType, *, had_backward: bool) -> None:
         """Note a step of a scheduler, unless another scheduler or its own constructor makes it."""
         optimizer = getattr(scheduler, "optimizer", None)
@@ -150,6 +165,8 @@ class Optimizers:
             return
         one = self.of(optimizer)
         one.num_scheduled += 1
+        if one.successor is not None and not one.successor.num_scheduled:
+            one.num_outlived += 1
         one.schedule = self.recorder.frames.number_of(frame)
         one.falls.note(_rate(optimizer), one.num_steps, self.recorder.frames.number_of(frame))
         if not one.num_steps:
@@ -167,6 +184,10 @@ class Optimizers:
         for one in self._at_zero():
             if not one.has_scheduler or one.num_scheduled >= ENOUGH_SCHEDULED:
                 yield one
+
+    def outlived(self) -> Iterator[SeenOptimizer]:
+        """Yield those that a scheduler goes on to drive, although another one steps their parameters instead."""
+        yield from (one for one in self.seen if one.num_outlived >= LEAST_OUTLIVED)
 
     def _at_zero(self) -> Iterator[SeenOptimizer]:
         """Yield those that have not learned yet, unless a scheduler lets one begin later than others."""

@@ -65,6 +65,7 @@ class ParameterLog:
         self._hooks = PiledHooks()
         self.effects = HookEffects(recorder)
         self.unmoved = UnmovedLog()
+        self._num_looked: dict[frozenset[int], int] = {}  # calls, by the models that had been called by then
         self._flags: dict[tuple[str, str | None], tuple[FoundFlag, int | None]] = {}  # with the line of backward
 
     def begin(self, walked: WalkedGraph, leaves: Leaves, roots: Sequence[nn.Module], backward: int | None) -> None:
@@ -76,7 +77,9 @@ class ParameterLog:
             roots: The models that were called.
             backward: Its frame.
         """
-        if self._gradients.num_backwards <= NUM_BACKWARDS:
+        models = frozenset(map(id, roots))
+        self._num_looked[models] = self._num_looked.get(models, 0) + 1
+        if self._num_looked[models] <= NUM_BACKWARDS:
             for flag in (*flags_of_tensors(leaves), *flags_of_modules(roots, leaves)):
                 self._flags.setdefault((flag.attribute, flag.module), (flag, backward))
         self._hooks.begin(leaves, roots, backward)

@@ -29,6 +29,8 @@ from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.dropped_results import DroppedResults, is_pure
+from gradinspect.checks.evidence.values.labels import LabelLog, wants_labels
+from gradinspect.checks.evidence.values.result_states import ResultStates
 from gradinspect.checks.evidence.values.torch_calls import (
     CallKind,
     GradientTouch,
@@ -63,6 +65,7 @@ class _Known(NamedTuple):
     is_skipped: bool  # whether calls without keywords can be ignored
     shares: bool  # whether it gives memory away that may be written without raising a version
     is_pure: bool  # whether it has no effect if its result is dropped
+    has_labels: bool  # whether it is a loss of labels
 
 
 class _Begun(Struct, frozen=True, gc=False):
@@ -84,6 +87,8 @@ class TorchCallLog:
         self.writes = WriteLog(recorder)
         self.broadcasts = BroadcastLog(recorder)
         self.dropped = DroppedResults(recorder)
+        self.states = ResultStates()
+        self.labels = LabelLog(flow)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
         self._recorder = recorder
@@ -163,9 +168,15 @@ class TorchCallLog:
                         self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
                 if known.shares:
                     self._look_at_memory(begun, end, frame)
+                if known.has_labels:
+                    self.labels.note(known.name, begun.args, begun.kwargs, self._recorder.frames.number_of(frame))
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
-                self._flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
+                flow = self._flow
+                place = len(flow.calls)
+                flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
+                if len(flow.calls) > place and self.states.left[type(result) is torch.Tensor and result.requires_grad]:
+                    self.states.look(place, known.name, begun.inputs, result)
         except Exception as error:
             self._recorder.errors.note(error)
             return
@@ -238,7 +249,9 @@ def _learn(func: Any) -> _Known:
     touch = gradient_touch(name)
     is_skipped = kind is CallKind.SKIPPED and not access.arguments and touch is None
     shares = name == _DATA or (kind is CallKind.TO_PYTHON and short_name(name) in SHARING)
-    return _Known(name, kind, access, growing_operator(name), touch, is_skipped, shares, is_pure(name))
+    return _Known(
+        name, kind, access, growing_operator(name), touch, is_skipped, shares, is_pure(name), wants_labels(name)
+    )
 
 
 def _is_trained(tensor: torch.Tensor) -> bool:

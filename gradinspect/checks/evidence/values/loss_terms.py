@@ -166,8 +166,17 @@ def constant_terms(calls: Sequence[Call], root: Read) -> Iterator[Term]:
             continue
         for read in calls[number].reads:
             cut, reduced = (None, None) if read.is_live else _detached(calls, read.call)
-            if cut is not None and not (calls[cut].is_off and _scales_another(calls, root, cut)):
+            if cut is None or _scales_gradient(calls, number, cut):
+                continue
+            if not (calls[cut].is_off and _scales_another(calls, root, cut)):
                 yield Term(cut, number, reduced)
+
+
+def _scales_gradient(calls: Sequence[Call], total: int, cut: int) -> bool:
+    """Return whether a sum adds a tensor to itself without its graph: `x * s + x.detach() * (1 - s)`."""
+    live = [read.call for read in calls[total].reads if read.is_live and read.call != OUTSIDE]
+    scaled = [read.call for one in live if calls[one].name.strip("_") in _WEIGHTS for read in calls[one].reads]
+    return any(read.call in (*live, *scaled) for read in calls[cut].reads if read.call != OUTSIDE)
 
 
 def _scales_another(calls: Sequence[Call], root: Read, cut: int) -> bool:

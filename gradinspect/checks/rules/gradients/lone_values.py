@@ -7,7 +7,7 @@ from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, caller_in, line_of, place_of
 from gradinspect.checks.rule import Judge
 from gradinspect.checks.rules.gradients.zero_gradients import ZERO
-from gradinspect.checks.rules.losses.loss_graph import module_words
+from gradinspect.checks.rules.losses.loss_graph import module_words, name_of_module
 from gradinspect.graph import Graph, Node, frame_of
 
 
@@ -30,6 +30,7 @@ def _finding(graph: Graph, node: Node, starts: BackwardStarts) -> Finding:
         text=f"The {what} normalizes over a single value. That minus its own mean is 0, so the result is the bias, "
         "whatever comes in, and no gradient reaches what is before it.",
         places=(
+            *place_of("layer", starts.made_at(name_of_module(graph, node))),
             *place_of("zeroed", frame, caller_in(graph, node, starts.backward)), *place_of("backward", starts.backward),
         ),
         remedy=f"Remove the {what} of {line_of(frame)}, or let it normalize over several values.",

@@ -53,6 +53,9 @@ INFINITIES = (
     Cause(("Exp", "Expm1", "Exp2", "Sinh", "Cosh"), "It overflows where its input is large.",
           "Keep its input small: subtract the maximum first, as logsumexp and softmax do, or clamp it."),
 )  # fmt: skip
+_EMPTY = "The mean of no elements is NaN."
+_MEANS = ("mean", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+_FUNCTIONS = {"truediv": "div", "true_divide": "div", "divide": "div", "rtruediv": "div", "rdiv": "div", "rmul": "mul"}
 _PRODUCTS = ("Mul", "Mm", "Bmm", "Mv", "Dot", "Addmm", "Baddbmm", "Addbmm", "Convolution")
 _MASKS = ("MaskedFill", "Where", "Add", "Sub", "Baddbmm", "IndexPut", "CopySlices")
 _MARGINS = {"float16": {"1e-8": "1e-4", "1e-6": "1e-3"}, "bfloat16": {"1e-6": "1e-2"}}  # that the dtype can represent
@@ -99,9 +102,7 @@ def value_cause(graph: Graph, node: Node, *, is_nan: bool) -> Cause | None:
         is_nan: Whether it is NaN, rather than infinite.
     """
     if is_nan and operator_of(node) == "Mean" and _is_empty(node):
-        return Cause(
-            ("Mean",), "The mean of no elements is NaN.", "Divide the sum by the number, clamped to at least 1."
-        )
+        return Cause(("Mean",), _EMPTY, "Divide the sum by the number, clamped to at least 1.")
     if _divides_by_constant(node):
         return None
     masked = None if is_nan else _masked_before(graph, node)
@@ -142,6 +143,17 @@ def _masked_before(graph: Graph, node: Node) -> Cause | None:
         places=place_of("masked", frame_of(graph, made.node)),
         where=frame_of(graph, made.node),
     )
+
+
+def cause_named(op: str, *, is_nan: bool) -> Cause | None:
+    """Return why a function of torch makes NaN or infinities: `log`, `true_divide`, `mul`."""
+    name = _FUNCTIONS.get(op, op)
+    if is_nan and name in ("mul", "multiply"):
+        return Cause(("Mul",), "0 * inf is NaN.", "Use torch.where() or masked_fill() in place of a product with 0.")
+    if is_nan and name in _MEANS:
+        return Cause((), _EMPTY, "Divide the sum by the number, clamped to at least 1.")
+    known = {one.lower(): cause for cause in (NANS if is_nan else INFINITIES) for one in cause.classes}
+    return known.get(name.replace("_", ""))
 
 
 def _adapted(graph: Graph, node: Node, cause: Cause | None) -> Cause | None:

@@ -8,10 +8,17 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, known
 from gradinspect.checks.facts.backward_calls import BackwardEnded, NonfiniteLoss
+from gradinspect.checks.facts.graphs import FirstNonfinite
 from gradinspect.checks.findings import Finding, Place, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.gradients.gradient_causes import CulpritWords, at_line, culprit_finding, operator_of
-from gradinspect.checks.rules.gradients.nonfinite_causes import SOFTMAX, derivative_cause, nan_operand, value_cause
+from gradinspect.checks.rules.gradients.nonfinite_causes import (
+    SOFTMAX,
+    cause_named,
+    derivative_cause,
+    nan_operand,
+    value_cause,
+)
 from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, frame_of
 
 GRADIENT = Rule(
@@ -40,8 +47,9 @@ LOSS = Rule(
     title="loss is NaN or Inf before backward starts",
     summary="The forward pass produced NaN or Inf, so all gradients will be NaN or Inf too.",
     explanation="Backward is not to blame. gradinspect searches the values that nodes saved, from the first "
-    "operator of the forward pass on, and names the line of the earliest one that is not finite. Operators that "
-    "save nothing are not seen, so the real culprit may be slightly before that line.",
+    "operator of the forward pass on, and names the line of the earliest one that is not finite. On the CPU it also "
+    "looks at the results of the first few thousand calls, and names the first that was not finite, among those "
+    "that the loss was computed from. Elsewhere, the real culprit may be slightly before the line that is named.",
     change="""\
   import torch
 
@@ -73,7 +81,8 @@ GRADIENT_JUDGE = Judge(BackwardEnded, nonfinite_findings)
 
 def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
     """Name where a loss that is not finite came from."""
-    graph, value, backward, step = loss
+    graph, value, backward, step, first = loss
+    first = None if step is not None else first
     node = None if value.node is None else graph.nodes[value.node]
     frame = None if node is None else frame_of(graph, node)
     called = None if node is None else caller_in(graph, node, backward)
@@ -94,20 +103,50 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
         forward = node.name.partition("Backward")[0]
         why = f"The loss is not finite. The earliest saved value that is not finite: {value.label}, made by {forward}."
         cause = value_cause(graph, node, is_nan=value.is_nan)
-        why += "" if cause is None else f" {cause.why}"
-        masked = () if cause is None else cause.places
+        is_led_back = first is not None and line_of(first.made) != line_of(frame)
+        why += "" if cause is None or is_led_back else f" {cause.why}"
+        masked = () if cause is None or is_led_back else cause.places
         remedy = (
             f"Check the inputs of {line_of(frame)}." if cause is None else at_line(cause.where or frame, cause.remedy)
         )
+    led_back: tuple[Place, ...] = ()
+    if first is not None and line_of(first.made) != line_of(frame):
+        (why, remedy), led_back = _led_back(why, first), _places_of(first, frame)
     yield LOSS.finding(
         text=why,
         places=(
-            *place_of("made", frame, called), *masked, *place_of("step", None if step is None else step.line),
+            *led_back, *place_of("made", frame, called), *masked,
+            *place_of("optimizer", None if step is None else step.created),
+            *place_of("step", None if step is None else step.line),
             *place_of("backward", backward),
         ),
         remedy=remedy,
         subjects=(value.label,),
     )  # fmt: skip
+
+
+def _led_back(why: str, first: FirstNonfinite) -> tuple[str, str]:
+    """Say where what is not finite began, and what to do there."""
+    where = line_of(first.made)
+    why += f" The first {'NaN' if first.is_nan else 'infinity'} that it was computed from was made by {first.op} at "
+    why += f"{where}."
+    if first.masked is not None and first.masked != first.made:
+        why += f" {line_of(first.masked)} multiplies it by 0, which is NaN again."
+        return why, f"At {line_of(first.masked)}, use torch.where(mask, x, 0.0) in place of a product with the mask."
+    cause = cause_named(first.op, is_nan=first.is_nan)
+    return why + ("" if cause is None else f" {cause.why}"), (
+        f"Check the inputs of {where}." if cause is None else at_line(first.made, cause.remedy)
+    )
+
+
+def _places_of(first: FirstNonfinite, made: Frame | None) -> tuple[Place, ...]:
+    """List the lines at which it began, that of the earliest saved value apart."""
+    known, places = {line_of(made)}, list[Place]()
+    for role, frame in (("first", first.made), ("masked", first.masked)):
+        if line_of(frame) not in known:
+            known.add(line_of(frame))
+            places += place_of(role, frame)
+    return tuple(places)
 
 
 LOSS_JUDGE = Judge(NonfiniteLoss, loss_findings)

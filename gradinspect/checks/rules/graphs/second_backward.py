@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gradinspect.checks.facts.backward_calls import BackwardStarts, EarlierCall, HoldsOf
-from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.graphs.carried_state import (
     Join,
@@ -15,6 +15,8 @@ from gradinspect.checks.rules.graphs.carried_state import (
 )
 from gradinspect.graph import THREAD_SPAN, Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
+
+MAX_LINES = 3
 
 FREED = Rule(
     code="GI401",
@@ -43,7 +45,7 @@ FREED = Rule(
 
 def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
     """Find out whether backward will fail because saved tensors are freed, and how to fix it."""
-    graph, backward, calls, holds = starts
+    graph, backward, calls, holds = starts.graph, starts.backward, starts.freed_by, starts.holds
     has_freed = {number for number, node in enumerate(graph.nodes) for value in node.saved if value.status == "freed"}
     freed = [graph.nodes[number] for number in sorted(has_freed)]
     if not freed:
@@ -56,7 +58,7 @@ def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
     made = frame_of(graph, graph.nodes[0] if join is None else join.old)
     places = [*place_of("made" if join is None else "old", made)]
     if join is not None:
-        places += place_of("new", frame_of(graph, join.new))
+        places += _new_lines(graph, join, later)
     if call is not None:
         places += place_of("freed", call.frame)
     yield FREED.finding(
@@ -68,6 +70,13 @@ def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
 
 
 JUDGE = Judge(BackwardStarts, second_backward_findings)
+
+
+def _new_lines(graph: Graph, join: Join, later: Sequence[Join]) -> Iterator[Place]:
+    """Yield the lines that read the old part, of the join that is described first, and of some others."""
+    lines = {line_of(frame): frame for one in (join, *later) if (frame := frame_of(graph, one.new)) is not None}
+    for frame in list(lines.values())[:MAX_LINES]:
+        yield from place_of("new", frame)
 
 
 def _why(graph: Graph, call: EarlierCall | None, old: set[int], join: Join | None, freed: Sequence[Node]) -> str:

@@ -171,7 +171,9 @@ def _not_log(starts: BackwardStarts, loss: Node, made: Node, kind: str | None) -
 
 def _places(starts: BackwardStarts, made: Node, loss: Node) -> list[Place]:
     before, after = frame_of(starts.graph, made), frame_of(starts.graph, loss)
+    is_module = is_activation_module(starts.graph, made)
     return [
+        *place_of("layer", starts.made_at(name_of_module(starts.graph, made)) if is_module else None),
         *place_of("applied", before if before != after else None),
         *place_of("loss", after),
         *place_of("backward", starts.backward),

@@ -27,7 +27,10 @@ from gradinspect.checks.rules.losses.loss_graph import (
 from gradinspect.graph import Consumer, Graph, Node, consumers, frame_of, nodes_named
 
 _LAYERS = ("Addmm", "Mm", "Convolution")
-_LOSSES = (*NEGATIVE_LOG_LIKELIHOOD, "MseLossBackward", "BinaryCrossEntropyBackward", "SmoothL1LossBackward")
+_SEQUENCES = ("CtcLossBackward", "CudnnCtcLossBackward")  # of [time, batch, classes]
+_LOSSES = (
+    *NEGATIVE_LOG_LIKELIHOOD, *_SEQUENCES, "MseLossBackward", "BinaryCrossEntropyBackward", "SmoothL1LossBackward",
+)  # fmt: skip
 _BY_ELEMENT = tuple(
     f"{name}Backward" for name in ("Abs", "Add", "Clamp", "ClampMin", "Div", "Log", "Mul", "Neg", "Pow", "Rsub", "Sub")
 )
@@ -96,15 +99,20 @@ def _readers_after_log(graph: Graph, readers: Mapping[int, Sequence[int]], numbe
 def _is_batch(graph: Graph, node: Node, axis: int, loss: Node) -> bool:
     """Return whether a softmax over more than one element runs over the batch. NOTE [Which axis is wrong]."""
     shape = output_shape(node)
-    if axis == 1 or len(shape) < 2 or shape[1] == 1:
+    if axis == _class_axis(node, loss) or len(shape) < 2 or shape[1] == 1:
         return False
     first = made_input(graph, loss)
     if first is None:
         return False
-    if loss.name.startswith(NEGATIVE_LOG_LIKELIHOOD):
+    if loss.name.startswith((*NEGATIVE_LOG_LIKELIHOOD, *_SEQUENCES)):
         return first.is_direct and (first.node is node or _is_log_of(graph, first.node, node))
     scores = made_input(graph, node)
     return axis == 0 and len(shape) == 2 and scores is not None and scores.node.name.startswith(_LAYERS)
+
+
+def _class_axis(node: Node, loss: Node) -> int:
+    """Return the axis on which a loss expects the classes."""
+    return len(output_shape(node)) - 1 if loss.name.startswith(_SEQUENCES) else 1
 
 
 def _with_rows(graph: Graph, shape: tuple[int | str, ...]) -> Node | None:
@@ -168,21 +176,24 @@ def _one_column(starts: BackwardStarts, node: Node, loss: Node) -> Finding:
 
 def _over_batch(starts: BackwardStarts, node: Node, axis: int, loss: Node) -> Finding:
     graph = starts.graph
-    axis_words = "axis 0, the batch" if axis == 0 else f"axis {axis}"
+    wanted = _class_axis(node, loss)
+    axis_words = "axis 0, the batch" if axis == 0 and wanted == 1 else f"axis {axis}"
     where = f"at {line_of(frame_of(graph, node))}"
     if is_activation_module(graph, node):
         where = f"where that {name_of_module(graph, node)} is made"
     return AXIS.finding(
         text=f"{_name(graph, node, loss)} runs over {axis_words}, of {_written(node)}; the loss expects the classes "
-        "on axis 1. The probabilities of one example do not add up to 1, and depend on the other examples.",
+        f"on axis {wanted}. The probabilities of one example do not add up to 1, and depend on the other examples.",
         places=_places(starts, node, loss),
-        remedy=f"Pass dim=1 {where}.",
+        remedy=f"Pass dim={wanted} {where}.",
     )
 
 
 def _places(starts: BackwardStarts, node: Node, loss: Node) -> list[Place]:
     applied, reduced = frame_of(starts.graph, node), frame_of(starts.graph, loss)
+    is_module = is_activation_module(starts.graph, node)
     return [
+        *place_of("layer", starts.made_at(name_of_module(starts.graph, node)) if is_module else None),
         *place_of("softmax", applied),
         *place_of("loss", reduced if reduced != applied else None),
         *place_of("backward", starts.backward),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import gradient_notes
 from gradinspect.checks.facts.backward_calls import BackwardEnded, NonfiniteLoss
-from gradinspect.checks.facts.graphs import NonfiniteValue
+from gradinspect.checks.facts.graphs import FirstNonfinite, NonfiniteValue
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.gradients.nonfinite_gradients import loss_findings, nonfinite_findings
 from gradinspect.graph import Frame, Gradients, GradientStats, NodeGradients
@@ -141,3 +141,25 @@ def test_the_root_itself_may_be_to_blame(name: str, *, is_masked: bool) -> None:
 
     assert finding.text.startswith(f"{name} received a finite gradient and made 3 of 10 elements NaN.")
     assert ("0 * inf" in finding.text) == is_masked
+
+
+def test_the_call_that_made_the_first_nan_is_named() -> None:
+    """With its own reason instead of that of what it led to; a product with 0 is what is to be changed."""
+    recorded = graph(op("SoftmaxBackward0", 1, frame=0), leaf("w", 2), frames=(MADE,))
+    value = NonfiniteValue(node=0, label="f32[2] with NaN")
+    divided, masked = Frame(file="train.py", line=3, code="a / b"), Frame(file="train.py", line=4, code="a * m")
+
+    def led_back(op: str, **others: Frame) -> Finding:
+        first = FirstNonfinite(op=op, is_nan=True, made=divided, **others)
+        (found,) = loss_findings(NonfiniteLoss(recorded, value, BACKWARD, first=first))
+        return found
+
+    by_zero, with_zero, mean = led_back("truediv"), led_back("tensor", masked=masked), led_back("cross_entropy")
+
+    assert by_zero.text.endswith("was made by truediv at train.py:3. 0 / 0 is NaN.")
+    assert "no softmax" not in by_zero.text
+    assert [(place.role, place.line) for place in by_zero.places] == [("first", 3), ("made", 7), ("backward", 9)]
+    assert by_zero.remedy.startswith("At train.py:3, keep the divisor away from 0")
+    assert [place.role for place in with_zero.places] == ["first", "masked", "made", "backward"]
+    assert with_zero.remedy.startswith("At train.py:4, use torch.where(mask, x, 0.0)")
+    assert "The mean of no elements is NaN." in mean.text

@@ -102,6 +102,21 @@ def test_before_another_loss_only_the_batch_of_a_layers_scores_is_wrong(
     assert [finding.text.split(", of")[0] for finding in findings] == ["softmax runs over axis 0, the batch"] * is_found
 
 
+def test_a_sequence_loss_takes_classes_on_the_last_axis() -> None:
+    """As CTC does, of [time, batch, classes]; what stands between may have moved the axis."""
+
+    def of(axis: int, *between: Node) -> list[Finding]:
+        first = 1 + len(between)
+        scores = softmax("LogSoftmaxBackward0", first + 1, (40, 12, 6), axis)
+        return found(op("CtcLossBackward0", 1, shape=()), *between, scores, op("AddBackward0", first + 2))
+
+    (time,), (batch,) = of(0), of(1)
+
+    assert time.text.startswith("log_softmax runs over axis 0, of [40, 12, 6]; the loss expects the classes on axis 2")
+    assert batch.remedy == "Pass dim=2 at train.py:3."
+    assert of(2) == of(1, op("PermuteBackward0", 2, shape=(12, 40, 6))) == []
+
+
 def test_a_log_likelihood_takes_classes_on_axis_1_of_any_shape() -> None:
     """Of the log of a softmax as well; the axis is named by its number, and the module by its class."""
     (of_pixels,) = found(

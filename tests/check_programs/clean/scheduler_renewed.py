@@ -1,0 +1,26 @@
+"""Fine-tuning begins with a new optimizer, and a scheduler of its own."""
+
+import torch
+from torch import nn
+
+body, head = nn.Linear(6, 8), nn.Linear(8, 2)
+
+
+def epoch(optimizer):
+    for _ in range(3):
+        loss = head(body(torch.randn(4, 6)).relu()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+warm = torch.optim.Adam([*body.parameters(), *head.parameters()], 1e-2)
+scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(warm, 10)
+for _ in range(2):
+    epoch(warm)
+    scheduler.step()
+full = torch.optim.Adam([*body.parameters(), *head.parameters()], 1e-3)
+scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(full, 10)
+for _ in range(4):
+    epoch(full)
+    scheduler.step()
