@@ -40,7 +40,9 @@ def handle() -> Iterator[Callable[[Any], Any]]:
     signal.signal(signal.SIGUSR1, before)
 
 
-@pytest.mark.parametrize("handler", [_raise, _Handler(), _Handler().method, partial(_raise)], ids=str)
+@pytest.mark.parametrize(
+    "handler", [_raise, _Handler(), _Handler().method, partial(_raise)], ids=["function", "object", "method", "partial"]
+)
 def test_what_a_signal_handler_raises_is_not_noted(handle: Callable[[Any], Any], handler: Any) -> None:
     """Whatever kind of callable it is."""
     handle(handler)
