@@ -28,19 +28,19 @@ def test_every_optimizer_steps_twice(tmp_path: Path) -> None:
         "        opt_g.step()\n    print(step)\n",
     )
 
-    assert output.splitlines()[-2:] == ["49", "No problems found in 60 backward calls of train.py"]
+    assert output.splitlines()[-2:] == ["99", "No problems found in 120 backward calls of train.py"]
 
 
 def test_two_steps_of_accumulated_gradients(tmp_path: Path) -> None:
-    """As many backward calls as two steps take."""
+    """Two steps that take 200 backward calls are seen, without a limit that is named."""
     output, _, _ = checked(
         tmp_path,
-        "net = nn.Linear(4, 1)\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor step in range(100):\n"
+        "net = nn.Linear(4, 1)\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor step in range(300):\n"
         "    net(torch.randn(8, 4)).mean().backward()\n"
-        "    if step % 40 == 39:\n        optimizer.step()\n        optimizer.zero_grad()\n",
+        "    if step % 100 == 99:\n        optimizer.step()\n        optimizer.zero_grad()\n",
     )
 
-    assert output == "No problems found in 80 backward calls of train.py\n"
+    assert output == "No problems found in 250 backward calls of train.py\n"
 
 
 def test_a_limit_is_said(tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_a_limit_is_said(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert output == (
-        "Not checked: what comes after 100 backward calls, when later had not stepped\n"
-        "  twice. More steps would show it.\nNo problems found in 100 backward calls of train.py\n"
+        "Not checked: what comes after 250 backward calls, when later had not stepped\n"
+        "  twice. More steps would show it.\nNo problems found in 250 backward calls of train.py\n"
     )
     assert code == 0
 
@@ -101,12 +101,12 @@ def test_the_program_stops_where_its_next_graph_begins(tmp_path: Path) -> None:
     """It does not go on to the next backward call."""
     output, _, _ = checked(
         tmp_path,
-        "net = nn.Linear(4, 1)\nfor step in range(80):\n    loss = net(torch.randn(8, 4)).mean()\n"
+        "net = nn.Linear(4, 1)\nfor step in range(300):\n    loss = net(torch.randn(8, 4)).mean()\n"
         "    print(step)\n    loss.backward()\n    print(loss.item() * 0)\n",
     )
 
     assert [line.lstrip("-") for line in output.splitlines()[:-1]] == [
-        text for step in range(60) for text in (str(step), "0.0")
+        text for step in range(250) for text in (str(step), "0.0")
     ]
 
 

@@ -13,6 +13,7 @@ from gradinspect.recording.outputs import OutputTensor
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 
 
 class GradientCalls:
@@ -91,7 +92,8 @@ class GradientCalls:
         try:
             self.settle()
         except Exception as error:  # an error of ours must not reach the program
-            self.failed(error)
+            pass_on_interruption(error)
+            self.problem = self.problem or error
         if self.is_done or self.problem is not None:
             self._stop(frame)
 

@@ -15,6 +15,7 @@ import torch
 from gradinspect.checks.facts.graphs import FirstNonfinite
 from gradinspect.checks.facts.value_flow import Call, Read, ancestors, short_name
 from gradinspect.graph import Frame
+from gradinspect.recording.values.magnitudes import why_unread
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
 
@@ -47,7 +48,7 @@ class ResultStates:
         if not self.left[has_graph] or not result.is_cpu or not ops.is_floating_point(result):
             return
         self.left[has_graph] -= 1
-        if not 0 < ops.numel(result) <= MOST_ELEMENTS:
+        if result.layout is not torch.strided or why_unread(result) or not 0 < ops.numel(result) <= MOST_ELEMENTS:
             return
         with unobserved():
             total = ops.item(ops.sum(ops.detach(result)))
