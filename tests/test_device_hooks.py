@@ -3,6 +3,7 @@
 There one thread makes all nodes, and its numbers say all: the record must be equal, apart from devices and threads.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -58,11 +59,15 @@ def test_lines_and_modules_are_those_of_the_cpu(program: str, devices: dict[str,
         assert {node.thread for node in found.nodes} > {0}
 
 
+# A copy of the process cannot use the device, so that custom Functions on one are verified only where it is asked for.
+_VERIFIED = re.compile(r"(custom Functions?) (?:not verified|verified in a few directions only)|: --gradcheck does.*")
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_check_says_what_it_says_on_the_cpu(program: str, devices: dict[str, DeviceRuns], tmp_path: Path) -> None:
     """Findings are about lines, and about what was freed or modified."""
     expected, found = (
-        printed(ran_on(runs, tmp_path, program, "check", "program.py"), tmp_path / runs.device)
+        _VERIFIED.sub(r"\1", printed(ran_on(runs, tmp_path, program, "check", "program.py"), tmp_path / runs.device))
         for runs in devices.values()
     )
 

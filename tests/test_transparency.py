@@ -93,6 +93,8 @@ def test_nothing_is_changed_by_a_measured_step(program: str) -> None:
 
     The sweep above has the other programs.
     """
+    if (program, "fit --real") in NOTICED:
+        pytest.xfail(NOTICED[program, "fit --real"])
     compare(program, "fit --real")
 
 

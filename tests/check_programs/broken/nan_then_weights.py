@@ -18,3 +18,4 @@ for _ in range(4):
     second.backward()
 
 # expect: GI501 made=12 backward=15
+# expect: GI363 cleared=14 backward=18 step=16

@@ -14,10 +14,10 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.result_states import is_small_and_readable
 from gradinspect.checks.facts.value_flow import OUTSIDE, short_name
 from gradinspect.checks.facts.values import UnknownLabels
 from gradinspect.graph import Frame
-from gradinspect.recording.values.magnitudes import why_unread
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
 
@@ -63,9 +63,7 @@ class LabelLog:
         loss = short_name(name)
         place, wanted = _TARGETS[loss]
         target = kwargs.get("target", args[place] if len(args) > place else None)
-        if type(target) is not torch.Tensor or not target.is_cpu or target.layout is not torch.strided:
-            return
-        if why_unread(target) or not 0 < ops.numel(target) <= MOST_ELEMENTS:
+        if type(target) is not torch.Tensor or not target.is_cpu or not is_small_and_readable(target, MOST_ELEMENTS):
             return
         is_reduced = kwargs.get("reduction", "mean") != "none" and kwargs.get("weight") is None
         if wanted == "probabilities" and not is_reduced:

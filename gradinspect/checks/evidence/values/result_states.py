@@ -29,6 +29,13 @@ _UNINITIALIZED = frozenset(("empty", "empty_like", "new_empty", "empty_strided")
 _PRODUCTS = frozenset(("mul", "multiply", "rmul", "imul"))
 
 
+def is_small_and_readable(tensor: torch.Tensor, most_elements: int) -> bool:
+    """Return whether reading the values of a tensor on the CPU changes nothing and takes little time."""
+    if torch.jit.is_tracing() or tensor.layout is not torch.strided or why_unread(tensor) is not None:
+        return False
+    return 0 < ops.numel(tensor) <= most_elements
+
+
 class ResultStates:
     """Looks at results, and remembers the calls whose result is not finite."""
 
@@ -48,7 +55,7 @@ class ResultStates:
         if not self.left[has_graph] or not result.is_cpu or not ops.is_floating_point(result):
             return
         self.left[has_graph] -= 1
-        if result.layout is not torch.strided or why_unread(result) or not 0 < ops.numel(result) <= MOST_ELEMENTS:
+        if not is_small_and_readable(result, MOST_ELEMENTS):
             return
         with unobserved():
             total = ops.item(ops.sum(ops.detach(result)))

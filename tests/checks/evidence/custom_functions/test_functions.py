@@ -66,9 +66,11 @@ def test_each_function_of_an_observed_graph_is_checked() -> None:
 
     assert [(one.code, one.subjects) for one in found] == [("GI201", ("Cube",))]
     (finding,) = found
-    assert [(place.role, place.line) for place in finding.places] == [("applied", line), ("defined", defined_at(Cube))]
+    assert [(place.role, place.line) for place in finding.places] == [
+        ("applied", line), ("defined", defined_at(Cube)), ("returned", defined_at(Cube) + 3)
+    ]  # fmt: skip
     assert "Directional derivative with respect to x: numeric " in finding.text
-    assert not check(step, steps=1)
+    assert [(one.code, one.subjects) for one in check(step, steps=1)] == [("GI201", ("Cube",))]  # in a few directions
 
 
 def test_a_function_whose_call_was_not_recorded_is_noted() -> None:
