@@ -33,7 +33,7 @@ def is_small_and_readable(tensor: torch.Tensor, most_elements: int) -> bool:
     """Return whether reading the values of a tensor on the CPU changes nothing and takes little time."""
     if torch.jit.is_tracing() or tensor.layout is not torch.strided or why_unread(tensor) is not None:
         return False
-    return 0 < ops.numel(tensor) <= most_elements
+    return 0 < int(ops.numel(tensor)) <= most_elements
 
 
 class ResultStates:
