@@ -17,6 +17,7 @@ import torch
 
 from gradinspect.torch_api.flops import operator_flops
 from gradinspect.torch_api.nodes import function_class
+from gradinspect.torch_api.operators import shows_its_arguments
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import key_of_storage
 
@@ -103,8 +104,8 @@ def is_of_eager(call: Any) -> bool:
 
 def is_view(argument: Any) -> bool:
     """Return whether what is given was made by an operator whose results share memory with its arguments."""
-    schema = getattr(argument.meta.get("original_aten"), "_schema", None)
-    return schema is not None and any(result.alias_info is not None for result in schema.returns)
+    made = argument.meta.get("original_aten")
+    return hasattr(made, "_schema") and shows_its_arguments(made)
 
 
 def forward_number(call: Any) -> int | None:
