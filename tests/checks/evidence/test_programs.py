@@ -59,7 +59,10 @@ PROGRAMS = {
     "eval_loaded": ["GI371 eval=23 backward=35 step=36 dropout"],
     "tied_wrapped": ["GI375 shared=13 step=26 table.weight scores.weight"],
     "frozen_and_moving": ["GI376 frozen=11 step=15 trunk.weight trunk.bias"],
-    "nan_then_weights": ["GI501 made=12 backward=15 model.bias model.weight"],
+    "nan_then_weights": [
+        "GI501 made=12 backward=15 model.bias model.weight",
+        "GI363 cleared=14 backward=18 step=16 other.bias model.bias other.weight model.weight",
+    ],
     "slip_columns": ["GI701 broadcast=12 reduced=12 backward=15", "GI701 broadcast=13 reduced=13 backward=15"],
     "grown_losses": ["GI801 stored=15 backward=13 losses[*]"],
     "unheld_lazy": ["GI361 optimizer=22 added=16 backward=25 0.proj.weight 0.proj.bias"],

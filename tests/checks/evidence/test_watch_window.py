@@ -2,12 +2,19 @@
 
 import pytest
 
-from gradinspect.checks.evidence.watch_window import CHEAP_CALLS, MOST_CALLS, MOST_SECONDS, MOST_WAITING, WatchWindow
+from gradinspect.checks.evidence.watch_window import (
+    CHEAP_CALLS,
+    FEW_CALLS,
+    MOST_CALLS,
+    MOST_SECONDS,
+    MOST_WAITING,
+    WatchWindow,
+)
 
 
 def calls_watched(phases: str, num_calls: int | None = None) -> int | None:
     """Return after how many of some calls, one letter per phase, there were enough."""
-    window = WatchWindow(num_calls)
+    window = WatchWindow(num_calls, cheap_calls=0)
     for number, phase in enumerate(phases, 1):
         window.called(phase)
         if window.is_enough():
@@ -94,7 +101,7 @@ def test_a_few_cheap_calls_more_are_watched_while_nothing_was_found() -> None:
 
     assert watched(has_found=False, seconds_a_call=0.01) == CHEAP_CALLS
     assert watched(has_found=False, seconds_a_call=1.0) == 7
-    assert watched(has_found=True, seconds_a_call=0.01) == 2
+    assert watched(has_found=True, seconds_a_call=0.01) == FEW_CALLS
 
 
 @pytest.mark.parametrize(
@@ -119,7 +126,7 @@ def test_the_time_is_that_of_its_own_work(worked: float, waited: float, limit: s
 @pytest.mark.parametrize(("num_calls", "is_complete"), [(None, True), (1, False), (2, True), (3, True)])
 def test_one_call_shows_nothing_that_the_next_would(num_calls: int | None, *, is_complete: bool) -> None:
     """Nor is more asked for than a number of calls."""
-    window = WatchWindow(num_calls)
+    window = WatchWindow(num_calls, cheap_calls=0)
 
     assert window.is_complete == is_complete
     assert [window.called("A"), window.called("A")] == [False, num_calls is None]
