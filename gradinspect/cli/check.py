@@ -26,7 +26,8 @@ def check(
         typer.Option(
             min=1,
             metavar="N",
-            help="Watch N backward calls. Default: until each optimizer has stepped twice, up to 250 calls while they are cheap.",
+            help="Watch N backward calls. Default: until each optimizer has stepped twice, up to 250 calls while they "
+            "are cheap.",
         ),
     ] = None,
     gradcheck: Annotated[

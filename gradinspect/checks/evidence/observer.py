@@ -135,7 +135,7 @@ class ChecksObserver(Observer[Findings]):
         self._logs.calls.on_new_graph = None
         with self._recorder.turn:
             if not self._is_ending:
-                self._logs.unused.look()
+                self._logs.unused.look_at_the_end()
                 if self._run.stopper.is_stopping:
                     self._window.is_over()
         self._logs.custom.check()

@@ -18,3 +18,4 @@ for _ in range(8):
     optimizer.step()
 
 # expect: GI601 zeroed=11
+# expect: GI380 backward=14 step=18

@@ -42,7 +42,7 @@ class UnusedGraphs:
         self._unused: set[int] = set()  # numbers of nodes that no call went through
         self._longest_wait = 0  # calls between the making of a graph and its own. NOTE [Kept for later]
         self._backward: Frame | None = None
-        self._held: list[KeptHistory] = []
+        self._held: list[tuple[KeptHistory, frozenset[int]]] = []  # with the numbers of its old nodes
         self._first_seen: dict[str, int] = {}  # name of what holds such graphs -> the number of calls by then
 
     def begin(self, nodes: Collection[int], clock: int, backward: Frame | None) -> None:
@@ -71,18 +71,26 @@ class UnusedGraphs:
     def look(self) -> list[KeptHistory]:
         """Search for what keeps graphs that no call went through, now."""
         self._held = []
-        if not self._clocks or not self._unused:
-            return self._held
-        live = LiveGraph(tensors_with_graph(), self._threads)
-        try:
-            self._held = list(self._search(live))
-        finally:
-            live.close()
-        return self._held
+        if self._clocks and self._unused:
+            live = LiveGraph(tensors_with_graph(), self._threads)
+            try:
+                self._held = list(self._search(live))
+            finally:
+                live.close()
+        return [holder for holder, _ in self._held]
+
+    def look_at_the_end(self) -> None:
+        """Search once more: the program has ended, and may have dropped its variables.
+
+        What was found before it ended stays, unless a backward has gone through it since.
+        """
+        before = [(holder, old) for holder, old in self._held if not self._unused.isdisjoint(old)]
+        if not self.look():
+            self._held = before
 
     def findings(self) -> Iterator[Finding]:
         """Report what was still kept when it was last looked for."""
-        for holder in self._held:
+        for holder, _ in self._held:
             if holder.num_rounds:
                 yield from findings_on(UnusedHistory(holder, self._backward))
 
@@ -91,7 +99,7 @@ class UnusedGraphs:
         """The number of calls after which a graph that is kept is old."""
         return 2 + self._longest_wait
 
-    def _search(self, live: LiveGraph) -> Iterator[KeptHistory]:
+    def _search(self, live: LiveGraph) -> Iterator[tuple[KeptHistory, frozenset[int]]]:
         unused = reaching(live, self._unused.__contains__)
         self._unused.intersection_update(map(live.number_of, unused))  # the others are gone
         roots = [
@@ -103,18 +111,19 @@ class UnusedGraphs:
             if group.name and not group.is_cut and any(store.adds for store in group.stored_at):
                 yield self._kept(group, live)
 
-    def _kept(self, group: HeldGroup, live: LiveGraph) -> KeptHistory:
+    def _kept(self, group: HeldGroup, live: LiveGraph) -> tuple[KeptHistory, frozenset[int]]:
         nodes = reachable(tensor.grad_fn for tensor in group.tensors)
         clock = self._clocks[-self._patience] if len(self._clocks) >= self._patience else 0
-        is_old = any(number in self._unused and number < clock for number in map(live.number_of, nodes))
-        return KeptHistory(
+        old = {number for number in map(live.number_of, nodes) if number in self._unused and number < clock}
+        holder = KeptHistory(
             held_by="variable",
             name=group.name,
             num_tensors=len(group.tensors),
-            num_rounds=int(is_old and all(map(self._is_reached, nodes))),
+            num_rounds=int(bool(old) and all(map(self._is_reached, nodes))),
             stores=stored_lines(group, self._folder),
             adds=True,
         )
+        return holder, frozenset(old)
 
     def _is_reached(self, node: Any) -> bool:
         return sequence_nr(node) != ACCUMULATE_GRAD_NR or id(getattr(node, "variable", None)) in self._reached

@@ -2,8 +2,9 @@
 
 NOTE [Frozen by accident]
 A program may freeze what it likes, and pass all of a model to an optimizer. So a frozen parameter counts only if
-nothing froze it (it is a copy of one that was frozen, and an optimizer has the copy), if its optimizer goes on to step
-with nothing left that requires grad, or if the name that spares some parameters on the freezing line is that of none.
+nothing froze it (it is a copy of one that was frozen, an optimizer has the copy, and nothing that was copied with it
+learns), if its optimizer goes on to step with nothing left that requires grad, or if the name that spares some
+parameters on the freezing line is that of none.
 An optimizer whose parameters were frozen before its first step may wait for a line that unfreezes them.
 """
 
@@ -81,15 +82,21 @@ def _copies(
     if optimizer is None or one.num_steps < LEAST_STEPS:
         return
     by_line: dict[int | None, list[str]] = {}
+    learning: set[int | None] = set()  # lines that copied what learns, too: a part of the model is frozen on purpose
     for tensor in held_by(optimizer):
-        is_frozen = id(tensor) in parameters and not tensor.requires_grad and id(tensor) not in flow.frozen
-        call = flow.read(tensor).call if is_frozen and registrations.first_of(tensor) is None else OUTSIDE
-        if call != OUTSIDE and short_name(flow.calls[call].name) == "clone":
+        is_copied = id(tensor) not in flow.frozen and registrations.first_of(tensor) is None
+        call = flow.read(tensor).call if is_copied and id(tensor) in parameters else OUTSIDE
+        if call == OUTSIDE or short_name(flow.calls[call].name) != "clone":
+            continue
+        if tensor.requires_grad:
+            learning.add(flow.calls[call].frame)
+        else:
             by_line.setdefault(flow.calls[call].frame, []).append(parameters[id(tensor)][0])
     lines = set(flow.frozen.values())
     frozen = lines.pop() if len(lines) == 1 else None
     for copied, names in by_line.items():
-        yield Frozen("copy", tuple(names), frozen, one, copied)
+        if copied not in learning:
+            yield Frozen("copy", tuple(names), frozen, one, copied)
 
 
 def _since_a_phase(

@@ -179,3 +179,22 @@ def test_a_program_is_waited_for_as_long_as_each_holder_needs(monkeypatch: pytes
 
     assert said == [False, True, True, False, False]
     assert list(held.log.findings()) == []
+
+
+@pytest.mark.parametrize("goes_backward", [False, True])
+def test_what_the_end_of_the_program_has_dropped_was_kept(goes_backward: bool) -> None:
+    """What was found before stays when nothing is left at the end, unless a backward has gone through it."""
+    w = torch.ones(2, requires_grad=True)
+    kept: list[torch.Tensor] = []
+    log = UnusedGraphs(Path(__file__).parent, {id(w)})
+    for _ in range(4):
+        kept.append(kept_of(w))
+        begin(log, (w * 3).sum())
+    assert [one.name for one in log.look() if one.num_rounds] == ["kept[*]"]
+
+    if goes_backward:
+        begin(log, sum(kept).sum())
+    LIVING.clear()
+    log.look_at_the_end()
+
+    assert len(list(log.findings())) == (0 if goes_backward else 1)
