@@ -83,8 +83,8 @@ def function_class(node: Any) -> Any:
 
 
 def is_compiled_class(kind: Any) -> bool:
-    """Return whether torch.compile made this `autograd.Function`."""
-    return bool(kind.__module__.startswith("torch._functorch"))
+    """Return whether torch.compile made this `autograd.Function`; a torch.func transform makes others."""
+    return bool(kind.__module__.startswith("torch._functorch._aot_autograd"))
 
 
 def node_metadata(node: Any) -> dict[Any, Any]:

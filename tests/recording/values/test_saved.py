@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -273,6 +273,34 @@ def test_inside_a_functorch_transform() -> None:
     torch.func.grad(look)(torch.ones(3))
 
     assert "ExpBackward0" in {node.name for node in graphs[0].nodes}
+
+
+def test_a_custom_function_inside_a_functorch_transform_is_not_compiled_code() -> None:
+    """The transform makes a Function of its own for each level."""
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient * 2
+
+    graphs: list[Graph] = []
+
+    def look(x: torch.Tensor) -> torch.Tensor:
+        y = Double.apply(x).sum()
+        graphs.append(capture_graph(y))
+        return cast("torch.Tensor", y)
+
+    torch.func.grad(look)(torch.ones(3))
+
+    assert [node.kind for node in graphs[0].nodes if node.name.startswith("Double")] == ["custom"]
 
 
 def test_without_the_catalogue_a_graph_is_recorded_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

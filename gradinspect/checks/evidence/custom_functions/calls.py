@@ -8,9 +8,10 @@ import torch
 
 from gradinspect.checks.evidence.custom_functions.shrinking import shrunk
 from gradinspect.torch_api.modules import autograd_function_patch
+from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.patching.patches import patched
-from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.torch_api.tensors import is_transforming, plain_tensors_only
 
 
 class CustomCall(NamedTuple):
@@ -24,7 +25,8 @@ class CustomCall(NamedTuple):
 class CustomCalls:
     """Stores one call of each Function while it is active. Use it as a context manager.
 
-    `torch.autograd.Function.apply` is replaced, so a Function that overrides `apply` itself is not seen.
+    `torch.autograd.Function.apply` is replaced, so a Function that overrides `apply` itself is not seen. Arguments that
+    cannot be copied, as inside a torch.func transform, are passed over: a later call may have others.
     """
 
     def __init__(self, most_elements: float = inf) -> None:
@@ -56,12 +58,15 @@ class CustomCalls:
 
     def _note(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = f"{cls.__module__}.{cls.__qualname__}"
-        if name in self._calls or cls.__module__.startswith("torch."):
+        if name in self._calls or cls.__module__.startswith("torch.") or is_transforming():
             return
-        with plain_tensors_only(), without_grad():
-            size = sum(ops.numel(value) for value in args if isinstance(value, torch.Tensor))
-            given = args if size <= self._most_elements else shrunk(args)
-            self._calls[name] = CustomCall(cls, tuple(map(_copy, given)), dict(kwargs))
+        try:
+            with plain_tensors_only(), without_grad():
+                size = sum(ops.numel(value) for value in args if isinstance(value, torch.Tensor))
+                given = args if size <= self._most_elements else shrunk(args)
+                self._calls[name] = CustomCall(cls, tuple(map(_copy, given)), dict(kwargs))
+        except Exception as error:
+            pass_on_interruption(error)
 
 
 def _copy(value: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from gradinspect.checks.evidence.custom_functions import calls as calls_module
 from gradinspect.checks.evidence.custom_functions import gradcheck
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall, CustomCalls
 from gradinspect.checks.evidence.custom_functions.gradcheck import check_function, unchecked_notes
@@ -164,6 +165,45 @@ def test_arguments_are_copied_before_forward_sees_them() -> None:
     assert call.args[0].requires_grad
     assert call.kwargs == {}
     assert calls.take(f"{__name__}.Scale") is None
+
+
+class Square(torch.autograd.Function):
+    """One that torch.func transforms take."""
+
+    @staticmethod
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        """Square."""
+        return x**2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:
+        """Keep the input."""
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        """Twice the input."""
+        (x,) = ctx.saved_tensors
+        return 2 * x * gradient
+
+
+def test_what_cannot_be_copied_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing reaches the program, and a later call is recorded."""
+    name = f"{__name__}.Square"
+
+    def fail(_: object) -> None:
+        raise RuntimeError("no such operator")
+
+    with CustomCalls() as calls:
+        with monkeypatch.context() as patch:
+            patch.setattr(calls_module, "_copy", fail)
+            assert Square.apply(torch.ones(2, requires_grad=True)).tolist() == [1.0, 1.0]
+        assert calls.take(name) is None
+        assert torch.func.grad(lambda x: Square.apply(x).sum())(torch.ones(2)).tolist() == [2.0, 2.0]
+        found = calls.take(name)
+
+    assert found is not None
+    assert found.args[0].tolist() == [1.0, 1.0]
 
 
 def test_equal_lengths_stay_equal_and_others_others() -> None:
