@@ -10,6 +10,8 @@ from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.output.findings_report import FindingsReport
 from gradinspect.cli.output.printing import print_problem
 from gradinspect.cli.running import questions
+from gradinspect.cli.running.compiled_checks import check_compiled
+from gradinspect.cli.running.compiled_runs import check_is_comparable
 from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import FOUND_SOMETHING, ScriptFailedError
 from gradinspect.request import Request
@@ -34,6 +36,9 @@ def check(
         bool,
         typer.Option("--gradcheck", help="Check custom Functions by finite differences."),
     ] = False,
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="Check what torch.compile computes, beside eager, and nothing else.")
+    ] = False,
 ) -> int:
     """Report problems in backward: which lines, why, what to do. Exits 1 if anything is found.
 
@@ -42,9 +47,15 @@ def check(
     gradinspect check train.py --steps 4 --skip GI6 --format github
 
     gradinspect check train.py --baseline known.json -o findings.sarif
+
+    gradinspect check train.py --compiled
     """
     project = project_of(request.source)
     report = FindingsReport(request, project, options, gradcheck=gradcheck)
+    if compiled:
+        check_is_comparable(request, {"--steps": steps is not None, "--gradcheck": gradcheck})
+        report(check_compiled(request))
+        return FOUND_SOMETHING if report.has_findings else 0
     try:
         report_on(request, questions.findings(steps or project.settings.steps, gradcheck=gradcheck), report)
     except ScriptFailedError as error:

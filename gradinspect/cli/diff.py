@@ -16,11 +16,10 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_run_words
 from gradinspect.cli.options.sources import Source, Wanted, content_of, parse_line, parse_one, read_source
 from gradinspect.cli.options.user_source import path_namer
-from gradinspect.cli.options.whole_steps import check_can_run_again
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.diff_files import DiffFile, parse_diff_targets, write_diff_targets
 from gradinspect.cli.output.printing import print_message, print_text
-from gradinspect.cli.running.compiled_runs import compare_compiled
+from gradinspect.cli.running.compiled_runs import check_is_comparable, compare_compiled
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.diff import (
@@ -123,9 +122,6 @@ def _one_program(
     Raises:
         GradInspectError: It is not one program, or another option has no effect.
     """
-    extra = next((option for option, value in without.items() if value), None)
-    if extra is not None:
-        raise GradInspectError(f"'{extra}' has no effect with '--compiled'.", "Remove one of them.")
     if len(sources) != 1:
         raise GradInspectError(
             f"'--compiled' compares one program with itself, and {len(sources) or 'none'} "
@@ -133,10 +129,7 @@ def _one_program(
             "Try: gradinspect diff --compiled train.py",
         )
     request = parse_one(sources[0], [sources[0], *run_words], arguments).request
-    check_can_run_again(request, "--compiled")
-    if request.eager or request.fake:
-        option = "--eager" if request.eager else "--fake"
-        raise GradInspectError(f"'{option}' cannot be combined with '--compiled'.", "Remove one of them.")
+    check_is_comparable(request, without)
     return request
 
 

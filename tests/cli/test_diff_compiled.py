@@ -83,11 +83,34 @@ def test_an_operator_that_is_wrong_on_purpose_is_named(tmp_path: Path, direction
     assert done.returncode == 1
     assert found["right"] == ["eager", "aot_eager", "aot_eager_decomp_partition"]
     assert found["operator"]["direction"] == direction
-    assert (found["operator"]["operator"], found["operator"]["line"]) == ("aten.mul", f"train.py:{line}")
+    place = found["operator"]["frame"]
+    assert (found["operator"]["operator"], place["file"], place["line"]) == ("aten.mul", "train.py", line)
     assert found["operator"]["module"] == "2"
     names = {one["value"]["name"] for one in found["differences"]}
     assert "2.weight" in names
     assert ("4.weight" in names) is (direction == "forward")  # backward begins there, and is right
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("direction", "code"), [("forward", "GI252"), ("backward", "GI251")])
+def test_check_reports_the_same(tmp_path: Path, direction: str, code: str) -> None:
+    """As one finding, which a comment on the operator's line keeps from being reported."""
+    path = script(tmp_path, **{direction: "wrong"})
+    line = path.read_text().splitlines().index("        return x * self.weight") + 1
+    done = gradinspect("check", "--compiled", path, "--format", "json")
+    (finding,) = json.loads(done.stdout)["findings"]
+
+    assert (done.returncode, finding["code"]) == (1, code)
+    assert [(place["role"], place["line"]) for place in finding["places"]] == [("backward", 34), ("operator", line)]
+    assert "2.weight" in finding["subjects"]
+    assert "The first wrong operator is aten.mul in the " + direction in finding["text"]
+
+    if direction == "forward":
+        return
+    path.write_text(path.read_text().replace("x * self.weight", f"x * self.weight  # gradinspect: ignore[{code}]"))
+    done = gradinspect("check", "--compiled", path, "--format", "json")
+    assert done.returncode == 0
+    assert [one["code"] for one in json.loads(done.stdout)["suppressed"]] == [code]
 
 
 @pytest.mark.slow
@@ -181,6 +204,24 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, words: list[str], se
     path = tmp_path / "train.py"
     path.write_text("raise SystemExit(9)\n")
     done = gradinspect("diff", "--compiled", *(word.replace("{file}", str(path)) for word in words))
+
+    assert done.returncode == 2
+    assert sentence in done.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--steps", "3"], "'--steps' has no effect with '--compiled'"),
+        (["--gradcheck"], "'--gradcheck' has no effect with '--compiled'"),
+        (["--eager"], "'--eager' cannot be combined with '--compiled'"),
+    ],
+)
+def test_what_check_cannot_compare_is_refused(tmp_path: Path, words: list[str], sentence: str) -> None:
+    """In one sentence, before anything runs."""
+    path = tmp_path / "train.py"
+    path.write_text("raise SystemExit(9)\n")
+    done = gradinspect("check", "--compiled", path, *words)
 
     assert done.returncode == 2
     assert sentence in done.stderr.replace("\n", " ")

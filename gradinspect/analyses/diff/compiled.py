@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from gradinspect.graph import Record
+from gradinspect.graph import Frame, Record
 
 FACTOR: Final = 6.0
 BY_CHANCE: Final = 4.0  # a single value may be off by as many times more: roundings may cancel in it
@@ -25,6 +25,18 @@ STAGE_WORDS: Final = {
 }
 
 Role: TypeAlias = Literal["loss", "gradient", "buffer"]
+
+
+class ComparedCall(Record, frozen=True):
+    """A backward call of both runs."""
+
+    name: str  # "backward #1"
+    frame: Frame | None = None  # of the compiled run
+
+    @property
+    def words(self) -> str:
+        """Name it with its line: "backward #1 at train.py:20"."""
+        return self.name if self.frame is None else f"{self.name} at {self.frame.file}:{self.frame.line}"
 
 
 class ValueKey(NamedTuple):
@@ -69,17 +81,30 @@ class OperatorValue(Record, frozen=True):
     operator: str  # "aten.mul"
     forward: str | None  # the function of the forward that it belongs to
     module: str
-    line: str
+    frame: Frame | None
     error: float  # relative
     rounding: float  # what eager is off by if its inputs are rounded otherwise
     number: int  # of the compiled graph; from 1
     is_fused: bool = False  # it is right if the result of each operator is asked for
 
 
+class OneSided(Record, frozen=True):
+    """A value that only one of the runs has, or that has another shape."""
+
+    role: Role
+    name: str
+    problem: str  # "only in eager"
+
+    @property
+    def words(self) -> str:
+        """Say what it is."""
+        return f"{self.role} of {self.name}: {self.problem}"
+
+
 class StepValues(Record, frozen=True):
     """What one run has computed."""
 
-    calls: tuple[str, ...] = ()  # "backward #1 at train.py:20"
+    calls: tuple[ComparedCall, ...] = ()
     values: tuple[StepValue, ...] = ()
     num_graphs: int = 0  # that torch.compile has made
     breaks: tuple[str, ...] = ()  # why it has made several
@@ -87,6 +112,7 @@ class StepValues(Record, frozen=True):
     first_wrong: OperatorValue | None = None  # operator by operator
     num_replayed: int = 0  # compiled graphs
     replay_problem: str = ""  # why one was not
+    base_folder: str = ""  # file names of frames are relative to it, or to an installed package
 
 
 class CompiledValueDiff(Record, frozen=True):
@@ -100,10 +126,10 @@ class CompiledDiff(Record, frozen=True):
     """A step of a compiled program beside the same step in eager."""
 
     label: str
-    calls: tuple[str, ...]
+    calls: tuple[ComparedCall, ...]
     num_compared: int
     differences: tuple[CompiledValueDiff, ...]
-    one_sided: tuple[str, ...]  # sentences: what only one of the runs has
+    one_sided: tuple[OneSided, ...]
     incomparable: tuple[str, ...]  # sentences: what was not compared, and why
     largest: float  # relative, of all that are equal but for rounding
     largest_rounding: float
@@ -116,11 +142,13 @@ class CompiledDiff(Record, frozen=True):
     operator: OperatorValue | None = None
     num_replayed: int = 0  # compiled graphs whose operators were compared
     replay_problem: str = ""
+    num_eager_calls: int = 0  # of backward
+    base_folder: str = ""
 
     @property
     def is_same(self) -> bool:
         """Whether nothing differs but by rounding."""
-        return not self.differences and not self.one_sided
+        return not self.differences and not self.one_sided and self.num_eager_calls == len(self.calls)
 
 
 def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> CompiledDiff:
@@ -133,13 +161,13 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
     """
     noise = _noise(rounded)
     differences, incomparable, equal = [], [], []
-    one_sided = [] if len(rounded[0].calls) == len(compiled.calls) else [_calls(rounded[0], compiled)]
+    one_sided = []
     for value in compiled.values:
         beside = noise.get(value.key)
         if value.unread:
             incomparable.append(f"{value.name}: {value.unread}")
         elif value.problem:
-            one_sided.append(f"{value.role} of {value.name}: {value.problem}")
+            one_sided.append(OneSided(value.role, value.name, value.problem))
         elif beside is None or beside.problem:
             incomparable.append(f"{value.name}: two eager runs differ in what they have")
         elif beside.relative > NOISY:
@@ -149,7 +177,7 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
         else:
             equal.append((value.relative, beside.relative))
     have = {value.key for value in compiled.values}
-    one_sided += [f"{key.role} of {key.name}: only in eager" for key in noise if key not in have]
+    one_sided += [OneSided(key.role, key.name, "only in eager") for key in noise if key not in have]
     return CompiledDiff(
         label=label,
         calls=compiled.calls,
@@ -162,6 +190,8 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
         num_graphs=compiled.num_graphs,
         breaks=compiled.breaks,
         backends=compiled.backends,
+        num_eager_calls=len(rounded[0].calls),
+        base_folder=compiled.base_folder,
     )
 
 
@@ -197,10 +227,6 @@ UNIT_OF: Final = {
 
 def _beyond(one: CompiledValueDiff) -> float:
     return one.value.relative / max(one.rounding, 1e-12)
-
-
-def _calls(rounded: StepValues, compiled: StepValues) -> str:
-    return f"backward calls: {len(rounded.calls)} in eager, {len(compiled.calls)} compiled"
 
 
 def stages_before(backends: Sequence[str]) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
 """Run a program in eager and compiled, and compare what a step computes."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import msgspec
 
 from gradinspect.analyses.diff.compiled import CompiledDiff, StepValues, judge, stages_before
+from gradinspect.cli.options.whole_steps import check_can_run_again
 from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
@@ -29,6 +30,25 @@ def compare_compiled(request: Request) -> CompiledDiff:
     """
     with tempfile.TemporaryDirectory(prefix="gradinspect-") as folder:
         return _Runs(request, folder).compared()
+
+
+def check_is_comparable(request: Request, without: Mapping[str, object]) -> None:
+    """Check that a program can be compared with itself.
+
+    Args:
+        request: The program.
+        without: The values of options that have no effect on it.
+
+    Raises:
+        GradInspectError: It cannot, or such an option was given.
+    """
+    extra = next((option for option, value in without.items() if value), None)
+    if extra is not None:
+        raise GradInspectError(f"'{extra}' has no effect with '--compiled'.", "Remove one of them.")
+    check_can_run_again(request, "--compiled")
+    if request.eager or request.fake:
+        option = "--eager" if request.eager else "--fake"
+        raise GradInspectError(f"'{option}' cannot be combined with '--compiled'.", "Remove one of them.")
 
 
 class _Runs:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradinspect.analyses.diff.compiled import Role, StepValue, StepValues, ValueKey
+from gradinspect.analyses.diff.compiled import ComparedCall, Role, StepValue, StepValues, ValueKey
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.rounding import OtherRoundings
 from gradinspect.observers.graphs.compiled_replay import CompiledReplay
@@ -53,7 +53,7 @@ class StepValuesObserver(Observer[StepValues]):
         self._folder = Path(how.folder)
         self._backends: list[str] = []
         self._replay = CompiledReplay(run.base_folder) if how.replays else None
-        self._calls: list[str] = []
+        self._calls: list[ComparedCall] = []
         self._values: list[StepValue] = []
         self._steps = SteppedOptimizers()
         self._is_busy = False
@@ -84,7 +84,8 @@ class StepValuesObserver(Observer[StepValues]):
         leaves = _named(walked.graph, walked.walk.leaves())
         walked.walk.close()
         number = len(self._calls)
-        self._calls.append(self._name(call, walked.graph))
+        frame = walked.graph.captured_at.frame
+        self._calls.append(ComparedCall(call.name, None if frame is None else walked.graph.frames[frame]))
         losses = [(output.name or f"loss {place}", output.value) for place, output in enumerate(self._outputs(call))]
         self._is_busy = True
 
@@ -114,11 +115,6 @@ class StepValuesObserver(Observer[StepValues]):
 
     def _outputs(self, call: EngineCall) -> list[Any]:
         return [output for output in self._run.outputs_of(call) if isinstance(output.value, torch.Tensor)]
-
-    def _name(self, call: EngineCall, graph: Graph) -> str:
-        frame = graph.captured_at.frame
-        line = "" if frame is None else f" at {graph.frames[frame].file}:{graph.frames[frame].line}"
-        return f"{call.name}{line}"
 
     def _take(self, call: int, losses: Iterable[tuple[str, Any]], gradients: Iterable[tuple[str, Any]]) -> None:
         with plain_tensors_only(), without_grad(), unobserved():
@@ -150,6 +146,7 @@ class StepValuesObserver(Observer[StepValues]):
             first_wrong=None if replay is None else replay.first_wrong,
             num_replayed=0 if replay is None else replay.num_compared,
             replay_problem="" if replay is None else replay.problem,
+            base_folder=str(self._run.base_folder),
         )
 
     def _breaks(self) -> Iterator[str]:

@@ -123,7 +123,7 @@ class CompiledReplay:
             operator=operator_name(whole) if whole.op == "call_function" else str(whole.name),
             forward=forward_name(whole),
             module=modules[-1][1].rpartition("]")[2].strip(".").replace("_orig_mod.", "") if modules else "",
-            line="" if frame is None else f"{frame.file}:{frame.line}",
+            frame=frame,
             error=error / norm if norm else float("inf"),
             rounding=noise / norm if norm else 0.0,
             number=graph.number,

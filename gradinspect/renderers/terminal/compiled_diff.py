@@ -30,15 +30,19 @@ class CompiledDiffPage(Page):
         """
         backends = ", ".join(diff.backends) or "torch.compile"
         yield self.title(f"{diff.label}  eager beside compiled ({backends})")
-        yield from self.wrapped(self.visible(", ".join(diff.calls)))
+        yield from self.wrapped(self.visible(", ".join(call.words for call in diff.calls)))
         for reason in diff.breaks[:MAX_NOTES]:
             yield from self.wrapped(self.visible(f"graph break  {reason}"), "dim", indent=GAP)
         yield Text()
         if diff.differences:
             yield from self._table(diff, max_rows)
             yield Text()
-        for sentence in diff.one_sided[:MAX_NOTES]:
-            yield from self.wrapped(self.visible(f"{sentence}."), "red")
+        if diff.num_eager_calls != len(diff.calls):
+            yield from self.wrapped(
+                f"backward calls: {diff.num_eager_calls:,} in eager, {len(diff.calls):,} compiled.", "red"
+            )
+        for one in diff.one_sided[:MAX_NOTES]:
+            yield from self.wrapped(self.visible(f"{one.words}."), "red")
         yield from self._more(diff.one_sided)
         yield from self._blame(diff)
         yield from self._verdict(diff)
@@ -46,7 +50,7 @@ class CompiledDiffPage(Page):
             yield from self.wrapped(self.visible(f"Not compared: {sentence}."), "dim")
         yield from self._more(diff.incomparable)
 
-    def _more(self, sentences: Sequence[str]) -> Iterator[Text]:
+    def _more(self, sentences: Sequence[object]) -> Iterator[Text]:
         if len(sentences) > MAX_NOTES:
             yield Text(f"{GAP}and {len(sentences) - MAX_NOTES:,} more", "dim")
 
@@ -102,7 +106,7 @@ def operator_sentence(found: OperatorValue) -> str:
     """Say which operator is wrong, and where it comes from."""
     owner = " of ".join(part for part in (found.forward, found.module) if part)
     what = f"{found.operator} in the {found.direction}" + (f" of {owner}" if owner else "")
-    line = f", {found.line}" if found.line else ""
+    line = f", {found.frame.file}:{found.frame.line}" if found.frame is not None else ""
     if found.is_fused:
         return (
             f"First wrong result: {what}{line}, off by {found.error:.1e}. It is right if each operator's "

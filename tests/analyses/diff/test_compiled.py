@@ -1,6 +1,14 @@
 """Whether a compiled step computes what eager does."""
 
-from gradinspect.analyses.diff.compiled import STAGES, StepValue, StepValues, judge, stages_before
+from gradinspect.analyses.diff.compiled import (
+    STAGES,
+    ComparedCall,
+    OneSided,
+    StepValue,
+    StepValues,
+    judge,
+    stages_before,
+)
 
 NOISE = 1e-6
 
@@ -17,7 +25,7 @@ def value(
 
 def run(*values: StepValue, calls: int = 1) -> StepValues:
     """Make a run with some values."""
-    return StepValues(calls=("backward #1",) * calls, values=values, num_graphs=1, backends=("inductor",))
+    return StepValues(calls=(ComparedCall("backward #1"),) * calls, values=values, num_graphs=1, backends=("inductor",))
 
 
 def test_what_rounding_moves_as_far_is_no_difference() -> None:
@@ -90,7 +98,7 @@ def test_a_value_that_only_one_has_is_a_difference() -> None:
     """A gradient that compile lost, one that it made, another shape, and another number of calls."""
     both = run(value("a"), value("b"))
 
-    assert judge("train.py", [both], run(value("a"))).one_sided == ("gradient of b: only in eager",)
+    assert judge("train.py", [both], run(value("a"))).one_sided == (OneSided("gradient", "b", "only in eager"),)
     assert not judge("train.py", [both], run(value("a"), value("b", problem="another shape"))).is_same
     assert not judge("train.py", [both], run(value("a"), value("b"), calls=2)).is_same
 

@@ -26,6 +26,7 @@ from gradinspect.checks.evidence import (
 )
 from gradinspect.checks.evidence.kept_graphs import unused_graphs
 from gradinspect.checks.evidence.observer import ChecksObserver
+from gradinspect.checks.evidence.watch_window import FEW_CALLS
 from gradinspect.checks.findings import Findings
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
@@ -457,15 +458,15 @@ def test_a_program_that_calls_nothing_any_more_is_stopped(monkeypatch: pytest.Mo
     assert seen == [[], [30.0], [30.0, 10.0], [30.0, 10.0]]
 
 
-def test_a_few_calls_more_are_watched_only_while_nothing_was_found() -> None:
-    """A finding is certain after two."""
+def test_more_calls_are_watched_while_nothing_was_found() -> None:
+    """A finding is certain after two, but another may need a few more."""
     wrong, right = Watch(), Watch()
-    wrong.run(*[next(of_infinite_slope())] * 4)
+    wrong.run(*[next(of_infinite_slope())] * (FEW_CALLS + 2))
     w = weight()
-    right.run(*[lambda: w.exp().sum().backward()] * 4)
+    right.run(*[lambda: w.exp().sum().backward()] * (FEW_CALLS + 2))
 
-    assert wrong.enough == [False, True, True, True]
-    assert right.enough == [False] * 4
+    assert wrong.enough == [False] * (FEW_CALLS - 1) + [True] * 3
+    assert right.enough == [False] * (FEW_CALLS + 2)
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without it")

@@ -2,11 +2,19 @@
 
 from msgspec.structs import replace
 
-from gradinspect.analyses.diff.compiled import CompiledDiff, CompiledValueDiff, OperatorValue, StepValue
+from gradinspect.analyses.diff.compiled import (
+    ComparedCall,
+    CompiledDiff,
+    CompiledValueDiff,
+    OneSided,
+    OperatorValue,
+    StepValue,
+)
+from gradinspect.graph import Frame
 from gradinspect.renderers.terminal.compiled_diff import CompiledDiffPage
 
 OPERATOR = OperatorValue(
-    direction="backward", operator="aten.mul", forward="gelu", module="h.3.mlp", line="model.py:31", error=0.5,
+    direction="backward", operator="aten.mul", forward="gelu", module="h.3.mlp", frame=Frame("model.py", 31), error=0.5,
     rounding=1e-7, number=2,
 )  # fmt: skip
 
@@ -20,9 +28,9 @@ def difference(name: str, error: float) -> CompiledValueDiff:
 def diff(*differences: CompiledValueDiff) -> CompiledDiff:
     """Make a comparison of ten values."""
     return CompiledDiff(
-        label="train.py", calls=("backward #1 at train.py:20",), num_compared=10, differences=differences,
-        one_sided=(), incomparable=(), largest=1e-7, largest_rounding=3e-7, num_graphs=2, breaks=(),
-        backends=("inductor",),
+        label="train.py", calls=(ComparedCall("backward #1", Frame("train.py", 20)),), num_eager_calls=1,
+        num_compared=10, differences=differences, one_sided=(), incomparable=(), largest=1e-7, largest_rounding=3e-7,
+        num_graphs=2, breaks=(), backends=("inductor",),
     )  # fmt: skip
 
 
@@ -95,7 +103,8 @@ def test_operators_that_were_not_compared_are_said_to_be() -> None:
 
 def test_control_characters_of_a_program_are_escaped() -> None:
     """In names, reasons and lines."""
-    found = replace(diff(difference("a\x1b[2J", 0.1)), breaks=("b\x1b[31m",), stage="c\x1b]0;", one_sided=("d\x07",))
+    sided = (OneSided("gradient", "d\x07", "only in eager"),)
+    found = replace(diff(difference("a\x1b[2J", 0.1)), breaks=("b\x1b[31m",), stage="c\x1b]0;", one_sided=sided)
 
     assert "\x1b" not in screen(found)
     assert "\x07" not in screen(found)

@@ -1,0 +1,138 @@
+"""What a step of a compiled program computes otherwise than in eager: the verdict of `check --compiled`."""
+
+from collections.abc import Iterator
+
+from gradinspect.analyses.diff.compiled import STAGE_WORDS, CompiledDiff, OperatorValue, Role
+from gradinspect.checks.findings import BACKWARD, Finding, line_of, listed, place_of
+from gradinspect.checks.rule import Judge, Rule
+from gradinspect.units import format_count
+
+OTHER_GRADIENTS = Rule(
+    code="GI251",
+    title="compiled code computes other gradients than eager",
+    summary="The losses are those of eager, but gradients are off by more than rounding, or missing.",
+    explanation="The program runs in eager and under torch.compile, with the same random numbers, and the first step "
+    "of both is compared. How far rounding alone moves each value is measured in more eager runs, in which each "
+    "operator rounds otherwise. Training goes on without an error, in another direction. Either the program does something else "
+    "while it is compiled, or torch.compile or its backend has a defect: the first of its stages that differs is "
+    "named, and, if it is the backend, the first wrong operator. gradinspect diff --compiled shows every value.",
+    change="""\
+  import torch
+  from torch import nn
+
+
+  class Clip(nn.Module):
+      def forward(self, x):
+-         if torch.compiler.is_compiling():  # the same values, and another gradient
+-             return x + (x.clamp(-0.1, 0.1) - x).detach()
+          return x.clamp(-0.1, 0.1)
+
+
+  model = torch.compile(nn.Sequential(nn.Linear(4, 8), Clip(), nn.Linear(8, 1)), backend="aot_eager")
+  model(torch.randn(16, 4)).square().mean().backward()
+""",
+    remedy="Let the part that is named run in eager, in a function decorated with @torch.compiler.disable.",
+    command="gradinspect check --compiled",
+)
+OTHER_VALUES = Rule(
+    code="GI252",
+    title="compiled code computes other values than eager",
+    summary="A loss, or a buffer that forward writes, is off by more than rounding, or missing.",
+    explanation="The program runs in eager and under torch.compile, with the same random numbers, and the first step "
+    "of both is compared; dropout is made equal. A loss that differs makes gradients differ too. A buffer that "
+    "differs, such as a running mean, shows in eval mode only, or a counter never.",
+    change="""\
+  import torch
+  from torch import nn
+
+
+  class Gate(nn.Module):
+      def forward(self, x):
+-         if torch.compiler.is_compiling():  # faster, and another function
+-             return x * torch.sigmoid(1.7 * x)
+          return nn.functional.gelu(x)
+
+
+  model = torch.compile(nn.Sequential(nn.Linear(4, 8), Gate(), nn.Linear(8, 1)), backend="aot_eager")
+  model(torch.randn(16, 4)).square().mean().backward()
+""",
+    remedy="Let the part that is named run in eager, in a function decorated with @torch.compiler.disable.",
+    command="gradinspect check --compiled",
+)
+
+
+def compiled_findings(diff: CompiledDiff) -> Iterator[Finding]:
+    """Report what differs, as one mistake: what forward computes, or else the gradients."""
+    if diff.is_same:
+        return
+    forward = _names(diff, "loss"), _names(diff, "buffer")
+    rule = OTHER_VALUES if any(forward) else OTHER_GRADIENTS
+    gradients = _names(diff, "gradient")
+    subjects = (*forward[0], *forward[1], *gradients)
+    frame = None if diff.operator is None else diff.operator.frame
+    first = min((one.value.call for one in diff.differences), default=0)
+    calls = [call.frame for call in diff.calls[first : first + 1]]
+    yield rule.finding(
+        text=" ".join((_what(diff), *_where(diff), *_who(diff))),
+        places=(*(place for call in calls for place in place_of(BACKWARD, call)), *place_of("operator", frame)),
+        remedy=_remedy(diff),
+        subjects=subjects,
+    )
+
+
+JUDGE = Judge(CompiledDiff, compiled_findings)
+
+
+def _names(diff: CompiledDiff, role: Role) -> list[str]:
+    differing = [one.value.name for one in diff.differences if one.value.role == role]
+    return list(dict.fromkeys((*differing, *(one.name for one in diff.one_sided if one.role == role))))
+
+
+def _what(diff: CompiledDiff) -> str:
+    parts = []
+    for role, words in (("loss", "the loss"), ("buffer", "the buffer"), ("gradient", "the gradient of")):
+        some = [one for one in diff.differences if one.value.role == role]
+        if some:
+            worst = max(some, key=lambda one: one.value.relative)
+            off = "NaN or Inf" if worst.value.num_odd else f"off by {worst.value.relative:.1e} of its norm"
+            more = f", and {format_count(len(some) - 1, 'other')}" if len(some) > 1 else ""
+            name = words if worst.value.name.partition(" ")[0] == role else f"{words} {worst.value.name}"
+            parts.append(f"{name} is {off} where rounding makes {worst.rounding:.1e}{more}")
+    parts += [f"the {one.words}" for one in diff.one_sided[:3]]
+    if diff.num_eager_calls != len(diff.calls):
+        calls = format_count(len(diff.calls), "backward call")
+        parts.append(f"it makes {calls}, in eager {diff.num_eager_calls:,}")
+    return f"Under torch.compile {'; '.join(parts)}."
+
+
+def _where(diff: CompiledDiff) -> Iterator[str]:
+    found = diff.operator
+    if found is not None:
+        what, where = ("result", ", where operators are fused") if found.is_fused else ("operator", "")
+        yield f"The first wrong {what} is {_operator(found)}, off by {found.error:.1e}{where}."
+
+
+def _operator(found: OperatorValue) -> str:
+    owner = " of ".join(part for part in (found.forward, found.module) if part)
+    return f"{found.operator} in the {found.direction}{f' of {owner}' if owner else ''}"
+
+
+def _who(diff: CompiledDiff) -> Iterator[str]:
+    if diff.stage:
+        part = STAGE_WORDS.get(diff.stage, "the backend itself")
+        right = f"; it is right with {listed(diff.right)}" if diff.right else ""
+        yield f"It goes wrong in {diff.stage}, {part}{right}."
+
+
+def _remedy(diff: CompiledDiff) -> str:
+    if diff.operator is not None and diff.operator.frame is not None:
+        return (
+            f"Move {line_of(diff.operator.frame)} into a function decorated with @torch.compiler.disable, and report "
+            f"the operator to the maintainers of {diff.stage}."
+        )
+    if diff.right:
+        return f"Compile with backend='{diff.right[-1]}', and report the program to the maintainers of {diff.stage}."
+    return (
+        "Look for what the program does otherwise while it is compiled, such as asking torch.compiler.is_compiling(), "
+        "or a value that Python changes meanwhile."
+    )

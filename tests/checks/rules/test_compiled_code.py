@@ -1,0 +1,83 @@
+"""What compiled code computes otherwise than eager, in words."""
+
+from msgspec.structs import replace
+
+from gradinspect.analyses.diff.compiled import (
+    ComparedCall,
+    CompiledDiff,
+    CompiledValueDiff,
+    OneSided,
+    OperatorValue,
+    Role,
+    StepValue,
+)
+from gradinspect.checks.findings import Finding
+from gradinspect.checks.rules.compiled_code import compiled_findings
+from gradinspect.graph import Frame
+
+SAME = CompiledDiff(
+    label="train.py", calls=(ComparedCall("backward #1", Frame("train.py", 20)),), num_compared=10, differences=(),
+    one_sided=(), incomparable=(), largest=1e-7, largest_rounding=3e-7, num_graphs=2, breaks=(),
+    backends=("inductor",), num_eager_calls=1,
+)  # fmt: skip
+OPERATOR = OperatorValue(
+    direction="backward", operator="aten.mul", forward="gelu", module="h.3.mlp", frame=Frame("model.py", 31),
+    error=0.5, rounding=1e-7, number=2,
+)  # fmt: skip
+
+
+def difference(role: Role, name: str, error: float, num_odd: int = 0) -> CompiledValueDiff:
+    """Make a value that is off."""
+    value = StepValue(
+        call=0, role=role, name=name, dtype="float32", shape=(4,), norm=2.0, error=2 * error, num_odd=num_odd
+    )
+    return CompiledValueDiff(value=value, rounding=3e-7)
+
+
+def finding(**changes: object) -> Finding:
+    """Return the one finding on a comparison."""
+    (found,) = compiled_findings(replace(SAME, **changes))
+    return found
+
+
+def test_nothing_is_found_where_nothing_differs() -> None:
+    """But by rounding."""
+    assert list(compiled_findings(SAME)) == []
+
+
+def test_a_gradient_is_named_with_the_operator() -> None:
+    """The worst of several, with the lines of backward and of the operator, which is the one to change."""
+    found = finding(
+        differences=(difference("gradient", "a", 0.1), difference("gradient", "b", 0.4)), operator=OPERATOR,
+        stage="inductor", right=("eager", "aot_eager"),
+    )  # fmt: skip
+
+    assert (found.code, found.subjects) == ("GI251", ("a", "b"))
+    assert [(place.role, place.line) for place in found.places] == [("backward", 20), ("operator", 31)]
+    assert found.text == (
+        "Under torch.compile the gradient of b is off by 4.0e-01 of its norm where rounding makes 3.0e-07, and 1 "
+        "other. The first wrong operator is aten.mul in the backward of gelu of h.3.mlp, off by 5.0e-01. It goes "
+        "wrong in inductor, the backend itself; it is right with eager and aot_eager."
+    )
+    assert found.remedy.startswith("Move model.py:31 into a function decorated with @torch.compiler.disable")
+
+
+def test_what_forward_computes_counts_more_than_its_gradients() -> None:
+    """They follow from it."""
+    for role in ("loss", "buffer"):
+        found = finding(differences=(difference("gradient", "a", 0.1), difference(role, f"{role} 0", 0.2, num_odd=1)))
+
+        assert (found.code, found.subjects) == ("GI252", (f"{role} 0", "a"))
+        assert f"the {role} is NaN or Inf" in found.text
+
+
+def test_what_only_one_of_them_has() -> None:
+    """A gradient that compile lost, and backward calls."""
+    lost = finding(one_sided=(OneSided("gradient", "scale", "only in eager"),), stage="aot_eager", right=("eager",))
+    calls = finding(num_eager_calls=2)
+
+    assert (lost.code, lost.subjects) == ("GI251", ("scale",))
+    assert "the gradient of scale: only in eager." in lost.text
+    assert lost.remedy.startswith("Compile with backend='eager'")
+    assert "it makes 1 backward call, in eager 2." in calls.text
+    assert calls.remedy.startswith("Look for what the program does otherwise while it is compiled")
