@@ -17,6 +17,7 @@ from gradinspect.analyses.gradients.choice import (
 )
 from gradinspect.analyses.gradients.folded import folded_parameters
 from gradinspect.analyses.gradients.observed import (
+    compiled_notes,
     flow_rows,
     gradient_notes,
     gradients_of,
@@ -196,7 +197,7 @@ def _page(graph: Graph, by: By | None, rows: RowChoice, *, full: bool) -> Iterat
     if not any(note.kind in ("vanishing", "exploding") for note in notes):  # which say it in more detail
         yield from page.fall(flow_rows(graph, 1_000_000), graph.model_name)
     yield from page.notes(notes)
-    yield from page.unmeasured((*passed_over(graph), *unmeasured_notes(graph)))
+    yield from page.unmeasured((*passed_over(graph), *compiled_notes(graph), *unmeasured_notes(graph)))
     yield from _tables(page, graph, by, rows, full=full)
 
 

@@ -40,6 +40,7 @@ from gradinspect.runner.stopping import Stopper
 from gradinspect.runner.whereabouts import whereabouts
 from gradinspect.source import Expression, Program
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
+from gradinspect.torch_api.compilations import is_of_compiler
 from gradinspect.torch_api.devices.allocations import running_node
 from gradinspect.torch_api.dynamo import compiling_nothing
 from gradinspect.torch_api.patching.patches import patched
@@ -272,6 +273,8 @@ class Session(Generic[T]):
         more = remedy if _NEEDS_SCALAR in text_of(error) else ""
         if _NO_GRAD in text_of(error) and not self._observer.reports_before_failure:
             more = f" The line that cut the graph is found by: gradinspect check {self._request.label}"
+        if is_of_compiler(error):
+            more = " It is from torch.compile, which --eager leaves out."
         name, when = type(error).__name__, self._when()
         sentence = f" with {name} {when}." if when.startswith("after") else f" {when}: {name}."
         return f"The script failed{where}{sentence}{more}"

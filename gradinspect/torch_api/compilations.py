@@ -18,6 +18,11 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+|(?<![\d.])\d{9,}\b")
 _PLAIN = {"generic_jump": "branch on the value of a tensor"}  # reasons that are names of TorchDynamo's functions
 
 
+def is_of_compiler(error: BaseException) -> bool:
+    """Return whether torch.compile failed, and not the program: its backend is not there, or has no C++ compiler."""
+    return str(type(error).__module__).startswith(("torch._dynamo.", "torch._inductor."))
+
+
 class CodeLine(NamedTuple):
     """A line of a file."""
 

@@ -139,6 +139,13 @@ def unmeasured_notes(graph: Graph) -> tuple[str, ...]:
     return (*texts, *gradients_of(graph).notes)
 
 
+def compiled_notes(graph: Graph) -> tuple[str, ...]:
+    """Say that what is inside compiled nodes has no gradients of its own, and what to do about it."""
+    number = sum(node.kind == "compiled" for node in graph.nodes)
+    note = f"Not measured: inside {format_count(number, 'compiled node')}. --eager compiles nothing."
+    return (note,) if number else ()
+
+
 def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
     """List the leaves, those closest to the loss first."""
     found = gradients_of(graph)

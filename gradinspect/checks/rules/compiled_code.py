@@ -13,9 +13,9 @@ OTHER_GRADIENTS = Rule(
     summary="The losses are those of eager, but gradients are off by more than rounding, or missing.",
     explanation="The program runs in eager and under torch.compile, with the same random numbers, and the first step "
     "of both is compared. How far rounding alone moves each value is measured in more eager runs, in which each "
-    "operator rounds otherwise. Training goes on without an error, in another direction. Either the program does something else "
-    "while it is compiled, or torch.compile or its backend has a defect: the first of its stages that differs is "
-    "named, and, if it is the backend, the first wrong operator. gradinspect diff --compiled shows every value.",
+    "operator rounds otherwise. Training goes on without an error, in another direction. Either the program does "
+    "something else while it is compiled, or torch.compile or its backend has a defect: the first of its stages that "
+    "differs is named, and, if it is the backend, the first wrong operator. gradinspect diff --compiled shows more.",
     change="""\
   import torch
   from torch import nn

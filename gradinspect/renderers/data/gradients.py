@@ -8,6 +8,7 @@ from gradinspect.analyses.gradients.buckets import BucketReport, BucketRow, buck
 from gradinspect.analyses.gradients.observed import (
     GradientNote,
     ParameterRow,
+    compiled_notes,
     gradients_of,
     nodes_by_order,
     unmeasured_notes,
@@ -112,7 +113,7 @@ def render_gradients_json(
         "captured_at": captured_at,
         "loss": gradients_of(graph).loss,
         "findings": findings,
-        "unmeasured": (*passed_over(graph), *unmeasured_notes(graph)),
+        "unmeasured": (*passed_over(graph), *compiled_notes(graph), *unmeasured_notes(graph)),
         "parameters": [figures(row, _PARAMETER) for row in parameters],
         "nodes": _nodes(graph, nodes),
     })  # fmt: skip

@@ -63,7 +63,8 @@ def _counts(done: Compilation) -> str:
     graphs = format_count(done.num_graphs, "graph")
     breaks = format_count(done.num_breaks, "graph break")
     least = "at least " if done.is_cut else ""
-    return f"torch.compile so far: {graphs}, {breaks}, {least}{format_count(done.num_recompiles, 'recompile')}"
+    again = format_count(done.num_recompiles, "recompile")
+    return f"torch.compile so far: {graphs}, {breaks}, {least}{again} (--eager: none)"
 
 
 def _by_function(graph: Graph, done: Compilation) -> Iterator[list[Recompile]]:

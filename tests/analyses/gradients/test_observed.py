@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.gradients.observed import (
     GradientNote,
     arriving_norm,
+    compiled_notes,
     flow_rows,
     gradient_notes,
     parameter_rows,
@@ -149,6 +150,17 @@ def test_unmeasured_is_neither_missing_nor_zero() -> None:
     assert unmeasured_notes(found) == (f"Gradients at 3 nodes were not measured: {WHY}.",)
     assert [row.path for row in flow_rows(found)] == ["", "layers.2", "layers.1"]
     assert [arriving_norm(one) for one in (partly, inner)] == [2.0, None]
+
+
+def test_what_is_inside_compiled_nodes_is_not_measured() -> None:
+    """It is said, with the option that compiles nothing."""
+    found = watched(ran(0, 1.0), ran(1, 1.0))
+    nodes = tuple(replace(node, kind="compiled") if number < 2 else node for number, node in enumerate(found.nodes))
+
+    assert compiled_notes(found) == ()
+    assert compiled_notes(replace(found, nodes=nodes)) == (
+        "Not measured: inside 2 compiled nodes. --eager compiles nothing.",
+    )
 
 
 def test_an_empty_gradient_is_neither_missing_nor_zero() -> None:

@@ -31,7 +31,7 @@ def test_a_note_names_lines_and_reasons() -> None:
 
     assert _said(found) == snapshot("""\
 
-torch.compile so far: 3 graphs, 3 graph breaks, 3 recompiles
+torch.compile so far: 3 graphs, 3 graph breaks, 3 recompiles (--eager: none)
   break  net.py:12  ×2  Failed to trace builtin operator
   break  net.py:10  Dynamic shape operator, so its function is not compiled
   again  f: L['x'] == 2; too often, so what is new runs in eager
