@@ -23,12 +23,13 @@ OTHER_GRADIENTS = Rule(
 
   class Clip(nn.Module):
       def forward(self, x):
--         if torch.compiler.is_compiling():  # the same values, and another gradient
+-         if torch.compiler.is_compiling():  # another gradient
 -             return x + (x.clamp(-0.1, 0.1) - x).detach()
           return x.clamp(-0.1, 0.1)
 
 
-  model = torch.compile(nn.Sequential(nn.Linear(4, 8), Clip(), nn.Linear(8, 1)), backend="aot_eager")
+  model = nn.Sequential(nn.Linear(4, 8), Clip(), nn.Linear(8, 1))
+  model = torch.compile(model, backend="aot_eager")
   model(torch.randn(16, 4)).square().mean().backward()
 """,
     remedy="Let the part that is named run in eager, in a function decorated with @torch.compiler.disable.",
@@ -53,7 +54,8 @@ OTHER_VALUES = Rule(
           return nn.functional.gelu(x)
 
 
-  model = torch.compile(nn.Sequential(nn.Linear(4, 8), Gate(), nn.Linear(8, 1)), backend="aot_eager")
+  model = nn.Sequential(nn.Linear(4, 8), Gate(), nn.Linear(8, 1))
+  model = torch.compile(model, backend="aot_eager")
   model(torch.randn(16, 4)).square().mean().backward()
 """,
     remedy="Let the part that is named run in eager, in a function decorated with @torch.compiler.disable.",
