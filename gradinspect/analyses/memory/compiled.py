@@ -1,6 +1,8 @@
 """What each compiled node keeps beside what eager would keep, and what its backward computes again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from gradinspect.analyses.memory.saved_rows import KeptByEager
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
@@ -74,15 +76,23 @@ def eager_words(kept: KeptByEager | None) -> str:
     return {"yes": "eager keeps it too", "no": "eager does not keep it"}.get(kept, "not known if eager keeps it")
 
 
-def kept_sentence(one: CompiledKept) -> str:
-    """Say what a compiled node keeps, and what it computes again."""
+def kept_sentences(found: Sequence[CompiledKept]) -> Iterator[tuple[str, Sequence[CompiledKept]]]:
+    """Say what compiled nodes keep, and what they compute again; nodes that do the same share a sentence."""
+    groups: dict[CompiledKept, list[CompiledKept]] = {}
+    for one in found:
+        groups.setdefault(replace(one, node=-1, operators=0), []).append(one)
+    for group in groups.values():
+        yield _sentence(group[0], len(group) - 1), group
+
+
+def _sentence(one: CompiledKept, num_others: int) -> str:
     sizes = (
         (one.too_bytes, "that eager keeps too"),
         (one.only_bytes, "that eager does not keep"),
         (one.unknown_bytes, "of which that is not known"),
     )
     kept = ", ".join(f"{format_bytes(size)} {what}" for size, what in sizes if size) or "nothing"
-    if not one.recomputed:
-        return f"#{one.node} keeps {kept}; computes nothing again"
+    others = f" and {format_count(num_others, 'other')} each keep" if num_others else " keeps"
     flops = f" ({format_flops(one.recomputed_flops)} FLOPs)" if one.recomputed_flops else ""
-    return f"#{one.node} keeps {kept}; computes {format_count(one.recomputed, 'operator')} again{flops}"
+    again = f"{format_count(one.recomputed, 'operator')} again{flops}" if one.recomputed else "nothing again"
+    return f"#{one.node}{others} {kept}; {'compute' if num_others else 'computes'} {again}"

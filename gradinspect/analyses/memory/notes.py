@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from gradinspect.analyses.memory.compiled import compiled_kept, kept_sentence
+from gradinspect.analyses.memory.compiled import compiled_kept, kept_sentences
 from gradinspect.analyses.memory.held import CAST, HeldStorage, Memory, cast_source
 from gradinspect.graph import Graph, Record, frame_of, module_name, source_of
 from gradinspect.units import format_bytes, format_count, format_tensor
@@ -161,8 +161,8 @@ def _frozen(graph: Graph, memory: Memory) -> list[MemoryNote]:
 def _compiled(graph: Graph) -> list[MemoryNote]:
     """Say of each compiled node what eager keeps too, and what is computed again."""
     return [
-        MemoryNote(kind="compiled", num_bytes=one.num_bytes, node=one.node, text=kept_sentence(one))
-        for one in compiled_kept(graph)
+        MemoryNote(kind="compiled", num_bytes=sum(one.num_bytes for one in group), node=group[0].node, text=text)
+        for text, group in kept_sentences(compiled_kept(graph))
     ]
 
 

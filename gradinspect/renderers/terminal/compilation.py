@@ -5,7 +5,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from gradinspect.analyses.memory.compiled import compiled_kept, kept_sentence
+from gradinspect.analyses.memory.compiled import compiled_kept, kept_sentences
 from gradinspect.graph import Compilation, Graph, GraphBreak, Recompile
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import brief, format_count
@@ -28,7 +28,7 @@ class CompilationPage(Page):
             return
         yield Text()
         yield from self.wrapped(_counts(done))
-        kept = [kept_sentence(one) for one in compiled_kept(graph)]
+        kept = [text for text, _ in kept_sentences(compiled_kept(graph))]
         breaks = [self._break(graph, one) for one in done.breaks]
         again = [self._again(graph, group) for group in _by_function(graph, done)]
         for rows in (kept, breaks, again):

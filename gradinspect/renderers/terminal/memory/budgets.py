@@ -33,7 +33,7 @@ class BudgetPage(Page):
         groups = [list(group) for _, group in groupby(table.rows, _same)]
         names = [*(one.what for one in found.without), *(_budgets(group) for group in groups)]
         width = min(max(map(len, names)), self.width - 2 * SIZE - 2 * len(GAP) - 24)
-        yield Text(f"{'':{width}}{'kept':>{SIZE}}{'peak':>{SIZE}}{GAP}computed again", "bold")
+        yield Text(f"{'':{width}}{'kept':>{SIZE}}{'peak':>{SIZE}}{GAP}computed again, FLOPs", "bold")
         for one in found.without:
             yield self._without(one, width)
         for group in groups:
