@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from threading import get_ident
 from types import FrameType
 
 import torch
@@ -33,6 +34,7 @@ from gradinspect.torch_api.devices.graph_capture import INSIDE, is_capturing
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.forks import lock_of_process
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.units import format_bytes
 
@@ -55,13 +57,16 @@ class UpdateMeter:
         self.problem: Exception | None = None
         self._leaves = dict(leaves)
         self._numbers = {id(leaf): number for number, leaf in self._leaves.items()}
-        self._before: dict[int, torch.Tensor] = {}  # on the CPU
-        self._inside: list[int] = []  # ids of the optimizers that are stepping
+        self._before: dict[int, dict[int, torch.Tensor]] = {}  # thread -> on the CPU, by number
+        self._inside: dict[int, list[int]] = {}  # thread -> ids of the optimizers that are stepping
         self._stepped: set[int] = set()
         self._pending: set[int] | None = None  # None: not waiting
         self._on_done = on_done
+        self._turn = lock_of_process()  # optimizers of several threads may step while this one is closed
         self._attached = ExitStack()
-        self._attached.enter_context(optimizer_steps(before=self._before_step, after=self._after_step, note=self._fail))
+        self._attached.enter_context(
+            optimizer_steps(before=self._before_step, after=self._after_step, note=self._fail, turn=self._turn)
+        )
 
     def wait(self) -> bool:
         """Start waiting; return whether there is anything to wait for."""
@@ -72,9 +77,9 @@ class UpdateMeter:
     def close(self) -> None:
         """Remove the hooks and release every tensor."""
         self._attached.close()
-        self._leaves.clear()
-        self._before.clear()
-        self._numbers.clear()
+        with self._turn:
+            for held in (self._leaves, self._before, self._numbers, self._inside):
+                held.clear()
 
     def _numbers_in(self, optimizer: Optimizer) -> list[int]:
         held = (id(parameter) for group in optimizer.param_groups for parameter in group["params"])
@@ -82,19 +87,20 @@ class UpdateMeter:
 
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        self._inside.append(id(optimizer))
-        new = {number: self._leaves[number] for number in self._numbers_in(optimizer) if number not in self._before}
+        self._inside.setdefault(get_ident(), []).append(id(optimizer))
+        copies = self._before.setdefault(get_ident(), {})
+        new = {number: self._leaves[number] for number in self._numbers_in(optimizer) if number not in copies}
         reason = _why_not_copied(new.values())
         for number, leaf in new.items():
-            self._copy(number, leaf, reason)
+            self._copy(number, leaf, reason, copies)
 
-    def _copy(self, number: int, leaf: torch.Tensor, reason: str | None) -> None:
+    def _copy(self, number: int, leaf: torch.Tensor, reason: str | None, copies: dict[int, torch.Tensor]) -> None:
         """Copy a weight before the step. NOTE [Room for copies]."""
         reason = reason or why_unread(leaf)
         if reason is None:
             try:
                 with unobserved():
-                    self._before[number] = ops.to(ops.detach(leaf), "cpu", copy=True)
+                    copies[number] = ops.to(ops.detach(leaf), "cpu", copy=True)
             except UNREADABLE as error:
                 reason = why_failed(error, leaf)
         if reason is not None:
@@ -107,24 +113,24 @@ class UpdateMeter:
 
     def _measure(self, optimizer: Optimizer) -> bool:
         """Compare the weights when the outermost step has ended; return whether all steps are done."""
-        if id(optimizer) not in self._inside:  # it started before the backward call, which is in its closure
+        inside = self._inside.get(get_ident(), [])
+        if id(optimizer) not in inside:  # it started before the backward call, which is in its closure
             return False
-        del self._inside[self._inside.index(id(optimizer)) :]
+        del inside[inside.index(id(optimizer)) :]
         self._stepped.add(id(optimizer))
-        if self._inside:
+        if inside:
             return False
         with unobserved():
-            self._compare()
-        self._before.clear()
+            self._compare(self._before.pop(get_ident(), {}))
         if self._pending is None:
             return False
         self._pending -= self._stepped
         return not self._pending
 
-    def _compare(self) -> None:
+    def _compare(self, copies: Mapping[int, torch.Tensor]) -> None:
         """Take the norms of the weights before the step, and of their changes."""
-        size = sum(ops.numel(before) for before in self._before.values()) // PIECES
-        for number, before in self._before.items():
+        size = sum(ops.numel(before) for before in copies.values()) // PIECES
+        for number, before in copies.items():
             self.weights.take(number, before)
             leaf = self._leaves[number]
             least = MIN_PIECE_HERE if leaf.is_cpu else MIN_PIECE
@@ -136,8 +142,7 @@ class UpdateMeter:
 
     def _fail(self, error: Exception) -> None:
         """Store an error of ours, unless it is one of memory or of a device. The program must not see it."""
-        self.updates.unmeasured[why_failed(error, None)] += len(self._before)
-        self._before.clear()
+        self.updates.unmeasured[why_failed(error, None)] += len(self._before.pop(get_ident(), {}))
         if not isinstance(error, RuntimeError | NotImplementedError):
             self.problem = self.problem or error
 

@@ -7,7 +7,9 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
 from types import FrameType
+from typing import Any
 
 import pytest
 import torch
@@ -160,6 +162,59 @@ def test_an_optimizer_inside_another_one_counts_once() -> None:
     optimizer.step()
 
     assert measured.update_norms()[1] == pytest.approx(expected)
+
+
+def test_optimizers_of_two_threads_step_at_once() -> None:
+    """One ends while the other one is in the middle of its step, and each has its own update."""
+
+    class Long(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            begun.set()
+            assert ended.wait(60)
+            super().step(closure)
+
+    class Short(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            thread.start()
+            assert begun.wait(60)
+            super().step(closure)
+
+    begun, ended = Event(), Event()
+    layer, measured = model(), Measured()
+    short, long = Short([layer.weight], lr=0.1), Long([layer.bias], lr=0.3)
+    thread = Thread(target=long.step)
+    measured.backward(loss_of(layer))
+    assert layer.weight.grad is not None
+    assert layer.bias.grad is not None
+    expected = [0.3 * float(layer.bias.grad.norm()), 0.1 * float(layer.weight.grad.norm())]
+    short.step()
+    ended.set()
+    thread.join()
+
+    assert measured.update_norms() == pytest.approx(expected)
+
+
+def test_a_step_of_another_thread_may_end_after_the_measurement() -> None:
+    """It has nothing to measure, and no error reaches it."""
+
+    class Late(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            begun.set()
+            assert closed.wait(60)
+            super().step(closure)
+
+    begun, closed = Event(), Event()
+    layer, measured = model(), Measured()
+    late = Late(layer.parameters(), lr=0.1)
+    measured.backward(loss_of(layer))
+    thread = Thread(target=late.step)
+    thread.start()
+    assert begun.wait(60)
+    result = measured.settled()
+    closed.set()
+    thread.join()
+
+    assert [row.update_norm for row in parameter_rows(result.graph)] == [None, None]
 
 
 def test_an_optimizer_that_steps_inside_backward() -> None:
