@@ -33,7 +33,7 @@ from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import format_times
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import cut_end
-from gradinspect.units import format_bytes, format_count
+from gradinspect.units import format_beside, format_bytes, format_count
 
 MAX_ROWS = 12
 MAX_LABEL = 78  # cells: bytes stay near the names on a wide terminal
@@ -52,7 +52,7 @@ class StepMemoryPage(Page):
         yield self._line(_verdict(memory, limit), "bold")
         yield from self.paragraph(memory.made_up, "  ")
         first, *others = by_device(memory)
-        yield from self._moment(memory, first)
+        yield from self._moment(memory, first, limit)
         if limit is not None and memory.peak_bytes > limit:
             yield from self._room(memory, limit)
         if others:
@@ -61,8 +61,8 @@ class StepMemoryPage(Page):
         for other in others:
             if is_accelerator(other.on):
                 yield Text()
-                yield self._line(f"{other.on}: peak {format_bytes(other.peak_bytes)}", "bold")
-                yield from self._moment(memory, other)
+                yield self._line(f"{other.on}: peak {format_beside(other.peak_bytes, limit)}", "bold")
+                yield from self._moment(memory, other, limit)
                 yield from self._device(other, by, choice, f" on {other.on}")
         yield from self._collectives(memory, choice.top)
         yield Text()
@@ -70,10 +70,11 @@ class StepMemoryPage(Page):
             yield from self.paragraph(note)
         yield from self.paragraph(f"Not counted: {', '.join(memory.not_counted)}.")
 
-    def _moment(self, memory: StepMemory, one: StepMemory) -> Iterator[Text]:
+    def _moment(self, memory: StepMemory, one: StepMemory, limit: int | None) -> Iterator[Text]:
         """Yield what the allocator of a device gives out, and when its peak was."""
         if one.device is not None:
-            allocated, reserved = format_bytes(one.device.allocated_bytes), format_bytes(one.device.reserved_bytes)
+            sizes = one.device.allocated_bytes, one.device.reserved_bytes
+            allocated, reserved = (format_beside(size, limit) for size in sizes)
             where = one.on if memory.is_real else "CUDA"
             yield self._line(f"  on {where}: {allocated} allocated, {reserved} reserved", "bold")
         yield from (self._line(line) for line in _moment(one.at, memory.model_name))
@@ -211,7 +212,7 @@ def _verdict(memory: StepMemory, limit: int | None) -> str:
     place, device = memory.place, memory.device
     source = memory.source if place is None else f"{memory.source}, rank {place.rank} of {place.world_size}"
     how = "measured" if memory.is_real else "predicted"
-    peak = f"{format_bytes(memory.peak_bytes)}{on_device(memory)} ({how})"
+    peak = f"{format_beside(memory.peak_bytes, limit)}{on_device(memory)} ({how})"
     if limit is None:
         return f"Peak: {peak}, {source}"
     if needed_bytes(memory) <= limit:
@@ -219,7 +220,7 @@ def _verdict(memory: StepMemory, limit: int | None) -> str:
     else:
         is_between = device is not None and device.allocated_bytes <= limit
         verdict = "It may fit" if is_between else "It does not fit"
-    return f"{verdict}: peak {peak}, limit {format_bytes(limit)}, {source}"
+    return f"{verdict}: peak {peak}, limit {format_beside(limit, memory.peak_bytes)}, {source}"
 
 
 def _moment(at: Origin, model: str) -> Iterator[str]:
