@@ -32,7 +32,7 @@ LABEL_CELLS: Final = 11
 MAX_HOLDERS: Final = 3
 MAX_FINDINGS: Final = 3
 MAX_NOTES: Final = 2
-MANY: Final = 1_000_000  # rows: all of them
+MANY: Final = 1_000_000  # cells: no line is wrapped
 NOT_CHECKED: Final = "A capture file shows one moment, and a check watches a program."
 
 
@@ -145,7 +145,7 @@ class OverviewPage(Page):
         yield from (f"{note.kind}: {note.text}" for note in notes[:MAX_NOTES])
         if not any(note.kind in ("vanishing", "exploding") for note in notes):
             page = GradientsPage(width=MANY, unicode=self.unicode)
-            fall = [str(line) for line in page.fall(flow_rows(graph, MANY), graph.model_name)]
+            fall = [str(line) for line in page.fall(flow_rows(graph), graph.model_name)]
             yield from fall
             if not (fall or notes):
                 yield _reached(graph)
