@@ -26,6 +26,7 @@ class Part(NamedTuple):
     is_optional: bool = False  # dropped first; one with a brief form after that, the last first
     can_wrap: bool = False  # may go on a line of its own
     brief: str = ""  # what is said instead, before a name is shortened: "Conv" for "ConvBackward0"
+    is_brief_last: bool = False  # columns beside the row give way before it is said briefly
 
 
 def visible(text: str, *, unicode: bool) -> str:

@@ -100,7 +100,7 @@ class RowWriter:
             yield Part(f" {self.symbols.arrow} " if number else "")
             yield Part(f"{self._number(node_id)} ", "cyan")
             name = self._visible(node.name)
-            yield Part(name, "bold", can_shrink=True, brief=name.removesuffix("Backward0"))
+            yield Part(name, "bold", can_shrink=True, brief=name.removesuffix("Backward0"), is_brief_last=True)
             if not row.ends_in_leaf:
                 yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
             yield from self._marks(node)
