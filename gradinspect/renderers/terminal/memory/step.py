@@ -20,12 +20,12 @@ from gradinspect.analyses.memory.step import (
     by_device,
     device_name,
     folded_groups,
+    folded_room,
     is_accelerator,
     moment_name,
     needed_bytes,
     odd_group,
     on_device,
-    to_make_room,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.analyses.structure.call_names import shown_path
@@ -100,11 +100,13 @@ class StepMemoryPage(Page):
         excess = format_bytes(memory.peak_bytes - limit)
         yield Text()
         yield self._line(f"To fit, {excess} of this would have to go:", "bold")
-        groups = to_make_room(memory, limit)
-        for group in groups[:MAX_ROWS]:
-            yield self._row(f"{group.label}: {group.detail}", group.num_bytes, memory.peak_bytes)
-        if len(groups) > MAX_ROWS:
-            yield self._rest(groups[MAX_ROWS:], memory.peak_bytes, len(groups) - MAX_ROWS)
+        folded = folded_room(memory, limit)
+        names = [f"{group.label}{self._copies(same)}: {group.detail}" for group, same in folded[:MAX_ROWS]]
+        for (group, _), name in zip(folded, self.apart(names, self._label_room), strict=False):
+            yield self._row(name, group.num_bytes, memory.peak_bytes)
+        num_left = sum(len(same) for _, same in folded[MAX_ROWS:])
+        if num_left:
+            yield self._rest([group for group, _ in folded[MAX_ROWS:]], memory.peak_bytes, num_left)
 
     def _table(self, title: str, rows: Sequence[FoldedGroup], total: int, choice: RowChoice) -> Iterator[Text]:
         """Yield a title and a row per group."""
@@ -120,7 +122,7 @@ class StepMemoryPage(Page):
 
     def _label(self, group: PeakGroup, same: Sequence[PeakGroup]) -> str:
         """Name a group; of equal blocks, say what each has, or which one is odd, if there is room."""
-        copies = f" {'×' if self.unicode else 'x'}{len(same):,}" if len(same) > 1 else ""
+        copies = self._copies(same)
         label = f"{group.label}{copies}  {group.detail}".rstrip()
         if not copies or group.detail:
             return label
@@ -130,6 +132,9 @@ class StepMemoryPage(Page):
         words = f"{odd.name}: {format_times(odd.times)} the others" if odd else each
         fitting = (text for text in (words, each) if cell_len(self.visible(f"{label}  {text}")) <= self._label_room)
         return "  ".join((label, *islice(fitting, 1)))
+
+    def _copies(self, same: Sequence[PeakGroup]) -> str:
+        return f" {'×' if self.unicode else 'x'}{len(same):,}" if len(same) > 1 else ""
 
     def _rest(self, groups: Sequence[PeakGroup], total: int, count: int) -> Text:
         return self._row(format_count(count, "other"), sum(group.num_bytes for group in groups), total)
