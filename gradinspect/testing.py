@@ -17,7 +17,7 @@ from gradinspect.api.answers import diff
 from gradinspect.api.files import load, save
 from gradinspect.api.showing import memory_page, step_memory_page
 from gradinspect.graph import Graph
-from gradinspect.units import format_bytes, parse_bytes
+from gradinspect.units import format_beside, parse_bytes
 
 # ruff: noqa: PLC0415  # a test suite that does not use them pays for nothing
 
@@ -101,7 +101,8 @@ def assert_saved_below(loss: object, limit: int | str) -> None:
     graph = _graph_of(loss)
     memory = measure_memory(graph)
     if memory.extra_bytes > most:
-        head = f"{format_bytes(memory.extra_bytes)} are held for backward, more than {format_bytes(most)}."
+        held, most_held = format_beside(memory.extra_bytes, most), format_beside(most, memory.extra_bytes)
+        head = f"{held} are held for backward, more than {most_held}."
         _fail(f"{head}\n\n{memory_page(graph, memory, max_rows=MAX_ROWS)}")
 
 
@@ -123,8 +124,8 @@ def assert_peak_below(step: Callable[[], object], limit: int | str, *, steps: in
     most = parse_bytes(limit) if isinstance(limit, str) else limit
     memory = fit(step, steps=steps)
     if memory.peak_bytes > most:
-        peak = f"{format_bytes(memory.peak_bytes)}{on_device(memory)}"
-        head = f"The peak of a step is {peak}, more than {format_bytes(most)}."
+        peak = f"{format_beside(memory.peak_bytes, most)}{on_device(memory)}"
+        head = f"The peak of a step is {peak}, more than {format_beside(most, memory.peak_bytes)}."
         _fail(f"{head}\n\n{step_memory_page(memory, most)}")
 
 

@@ -24,16 +24,25 @@ MAX_SIZE = 2.0**63  # bytes, as torch counts them
 MAX_WORD, MAX_SENTENCES = 300, 2000  # characters in a message, which may quote all that a command line can hold
 
 
-def format_bytes(num_bytes: int) -> str:
+def format_bytes(num_bytes: int, digits: int = 1) -> str:
     """Write a byte count with a binary unit: `0 B`, `24 B`, `1.5 KiB`, `51.1 MiB`."""
     if num_bytes < 1024:
         return f"{num_bytes} B"
     size = num_bytes / 1024
     for unit in ("KiB", "MiB", "GiB"):
-        if round(size, 1) < 1024:
-            return f"{size:.1f} {unit}"
+        if round(size, digits) < 1024:
+            return f"{size:.{digits}f} {unit}"
         size /= 1024
-    return f"{size:.1f} TiB"
+    return f"{size:.{digits}f} TiB"
+
+
+def format_beside(num_bytes: int, other: int | None) -> str:
+    """Write a byte count so that it differs from one beside it, such as a limit: `1.03 MiB` beside `1.0 MiB`."""
+    for digits in (1, 2, 3):
+        text = format_bytes(num_bytes, digits)
+        if other is None or other == num_bytes or text != format_bytes(other, digits):
+            return text
+    return f"{num_bytes:,} B"
 
 
 def format_change(num_bytes: int) -> str:

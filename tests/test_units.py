@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import TensorInfo
-from gradinspect.units import escape_control, format_bytes, format_count, format_dtype, format_tensor, parse_bytes
+from gradinspect.units import (
+    escape_control,
+    format_beside,
+    format_bytes,
+    format_count,
+    format_dtype,
+    format_tensor,
+    parse_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +36,30 @@ from gradinspect.units import escape_control, format_bytes, format_count, format
 def test_format_bytes(num_bytes: int, expected: str) -> None:
     """A byte count has a binary unit, never reads 1024.0 of one, and ends at TiB."""
     assert expected == format_bytes(num_bytes)
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "limit", "expected"),
+    [
+        (1024**2 + 30_000, 1024**2, "1.03 MiB"),
+        (1024**2 - 100, 1024**2, "1023.9 KiB"),
+        (1024**2 + 1, 1024**2, "1,048,577 B"),
+        (1024**2, 1024**2, "1.0 MiB"),
+        (1024**2, 2 * 1024**2, "1.0 MiB"),
+        (1024**2, None, "1.0 MiB"),
+    ],
+)
+def test_format_beside(num_bytes: int, limit: int | None, expected: str) -> None:
+    """A peak that does not fit is not written like its limit."""
+    assert expected == format_beside(num_bytes, limit)
+
+
+@given(st.integers(0, 2**44), st.integers(-(2**22), 2**22))
+def test_two_sizes_are_written_alike_only_if_they_are_equal(num_bytes: int, more: int) -> None:
+    """Whatever is compared, the two texts differ where the numbers do."""
+    other = max(num_bytes + more, 0)
+
+    assert (format_beside(num_bytes, other) == format_beside(other, num_bytes)) is (num_bytes == other)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gradinspect.analyses.gradients.choice import (
     chosen_parameters,
     chosen_slices,
 )
-from gradinspect.analyses.gradients.folded import folded_parameters
+from gradinspect.analyses.gradients.folded import as_deep_as_fits, folded_flow, folded_parameters, unfolded_flow
 from gradinspect.analyses.gradients.observed import (
     compiled_notes,
     flow_rows,
@@ -195,7 +195,7 @@ def _page(graph: Graph, by: By | None, rows: RowChoice, *, full: bool) -> Iterat
     yield Text(f"{len(found.nodes):,} of {format_count(len(graph.nodes), 'node')} ran{loss}")
     notes = gradient_notes(graph)
     if not any(note.kind in ("vanishing", "exploding") for note in notes):  # which say it in more detail
-        yield from page.fall(flow_rows(graph, 1_000_000), graph.model_name)
+        yield from page.fall(flow_rows(graph), graph.model_name)
     yield from page.notes(notes)
     yield from page.unmeasured((*passed_over(graph), *compiled_notes(graph), *unmeasured_notes(graph)))
     yield from _tables(page, graph, by, rows, full=full)
@@ -206,10 +206,11 @@ def _tables(page: GradientsPage, graph: Graph, by: By | None, rows: RowChoice, *
     max_rows = _max_rows(rows, full=full)
     is_part = rows.is_part or rows.sort is not None
     if by in {None, "module"}:
-        flow = chosen_flow(graph, flow_rows(graph, 1_000_000 if full or is_part else MAX_ROWS), rows)
+        flow = chosen_flow(graph, flow_rows(graph), rows)
         if flow or by is not None:
             yield Text()
-            yield from page.flow(flow, max_rows, model=graph.model_name, is_part=is_part)
+            shown = unfolded_flow(flow) if full or is_part else as_deep_as_fits(folded_flow(flow), MAX_ROWS)
+            yield from page.flow(shown, max_rows, model=graph.model_name, is_part=is_part)
     if by in {None, "parameter"}:
         parameters = chosen_parameters(graph, parameter_rows(graph), rows)
         if parameters or by is not None or not rows.is_part:

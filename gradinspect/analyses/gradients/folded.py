@@ -1,11 +1,14 @@
-"""Parameters of equal blocks in one row: `h.0-11.mlp.weight` of twelve, with the range of their gradients."""
+"""Parameters and module calls of equal blocks in one row: `h.0-11.mlp.weight` of twelve, and the odd one out."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import groupby
 
-from gradinspect.analyses.gradients.observed import ParameterRow
+from gradinspect.analyses.gradients.observed import FAR, FlowRow, ParameterRow
+from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.analyses.structure.name_folding import MIN_ALIKE, alike, name_by_indices, odd_one
-from gradinspect.graph import Graph, Record
+from gradinspect.graph import GradientStats, Graph, Record
 
 
 class FoldedRow(Record, frozen=True, kw_only=True):
@@ -27,10 +30,95 @@ class FoldedRow(Record, frozen=True, kw_only=True):
         return None if odd is None else (found[odd[0]], odd[1])
 
 
+class FoldedFlow(Record, frozen=True, kw_only=True):
+    """Calls of equal modules, or one call."""
+
+    rows: tuple[FlowRow, ...]  # the one closest to the loss first
+
+    @property
+    def depth(self) -> int:
+        """How many modules are around it."""
+        return self.rows[0].depth
+
+    @property
+    def odd_one(self) -> tuple[FlowRow, float] | None:
+        """The call whose norm is farthest from those of the others, and how many times theirs it is."""
+        found = [row for row in self.rows if math.isfinite(row.stats.norm)]
+        odd = odd_one([row.stats.norm for row in found])
+        return None if odd is None else (found[odd[0]], odd[1])
+
+
+def folded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
+    """Fold calls of equal modules below the same module, or below such as are folded, each in the place of its first.
+
+    Those whose gradients vanish or explode from one to the next stay apart.
+
+    Args:
+        rows: From the loss to the inputs, each below the one that it is inside of.
+    """
+    around = list(_places_around(rows))
+    first_of: dict[int | None, int | None] = {None: None}  # a row and the first of those that it is folded with
+    for _, places in groupby(sorted(range(len(rows)), key=lambda place: rows[place].depth), lambda at: rows[at].depth):
+        alike_here: dict[Hashable, list[int]] = {}
+        for place in places:
+            alike_here.setdefault((first_of[around[place]], *_look(rows[place])), []).append(place)
+        for found in alike_here.values():
+            is_folded = len(found) >= MIN_ALIKE and _are_near([rows[place].stats.norm for place in found])
+            first_of |= {place: found[0] if is_folded else place for place in found}
+    groups: dict[int | None, list[FlowRow]] = {}
+    for place, row in enumerate(rows):
+        groups.setdefault(first_of[place], []).append(row)
+    return tuple(FoldedFlow(rows=tuple(group)) for group in groups.values())
+
+
+def unfolded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
+    """Give each call a row of its own."""
+    return tuple(FoldedFlow(rows=(row,)) for row in rows)
+
+
+def as_deep_as_fits(folded: Sequence[FoldedFlow], max_rows: int) -> tuple[FoldedFlow, ...]:
+    """Leave out the innermost modules until there are no more rows than that, or only the outermost are left."""
+    depths = Counter(row.depth for row in folded)
+    deepest, count = -1, 0
+    for depth in sorted(depths):
+        count += depths[depth]
+        if deepest >= 0 and count > max_rows:
+            break
+        deepest = depth
+    return tuple(row for row in folded if row.depth <= deepest)
+
+
+def _places_around(rows: Sequence[FlowRow]) -> Iterator[int | None]:
+    """Yield for each row the place of the one that it is inside of."""
+    open_rows: list[int] = []
+    for place, row in enumerate(rows):
+        while open_rows and rows[open_rows[-1]].depth >= row.depth:
+            open_rows.pop()
+        yield open_rows[-1] if open_rows else None
+        open_rows.append(place)
+
+
+def _are_near(norms: Sequence[float]) -> bool:
+    """Return whether a range says enough of some norms: of a gradient that vanishes, each block has a row."""
+    usable = [norm for norm in norms if norm > 0 and math.isfinite(norm)]
+    odd = odd_one(usable)
+    others = [norm for place, norm in enumerate(usable) if odd is None or place != odd[0]]
+    return not others or max(others) / min(others) < FAR
+
+
+def _look(row: FlowRow) -> tuple[Hashable, ...]:
+    return INDEX.sub("*", row.path), row.class_name, *_kind(row.stats)
+
+
+def _kind(stats: GradientStats | None) -> tuple[bool, bool]:
+    """Return what has no range together with others: zeros, and what is not finite."""
+    return (False, False) if stats is None else (stats.norm == 0, bool(stats.num_nonfinite))
+
+
 def folded_parameters(graph: Graph, rows: Sequence[ParameterRow]) -> Iterator[FoldedRow]:
     """Yield the parameters of equal blocks as one, each in the place of its first.
 
-    One without a gradient is never in a row with one that has a gradient, nor one with NaN or Inf with one without.
+    One without a gradient is never in a row with one that has a gradient, nor zeros, NaN or Inf with other numbers.
 
     Args:
         graph: It has the shapes.
@@ -41,8 +129,7 @@ def folded_parameters(graph: Graph, rows: Sequence[ParameterRow]) -> Iterator[Fo
         leaf = graph.nodes[row.node].leaf
         info = None if leaf is None else leaf.info
         shape = None if info is None else (info.shape, info.dtype)
-        is_finite = row.stats is None or not row.stats.num_nonfinite
-        return shape, row.is_missing, row.unmeasured, is_finite
+        return shape, row.is_missing, row.unmeasured, *_kind(row.stats)
 
     for group in alike(rows, lambda row: (row.name,), look):
         if len({row.name for row in group}) < max(len(group), MIN_ALIKE):

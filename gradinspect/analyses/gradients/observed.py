@@ -181,17 +181,13 @@ def _passed_on(graph: Graph, by_node: Mapping[int, NodeGradients]) -> dict[int, 
     return passed_on
 
 
-def flow_rows(graph: Graph, max_rows: int = 40) -> tuple[FlowRow, ...]:
-    """List module calls from the loss to the inputs, as deep as `max_rows` allows."""
-    rows = list(_flow(graph))
-    depth = 0
-    while depth < max((row.depth for row in rows), default=0) and sum(r.depth <= depth + 1 for r in rows) <= max_rows:
-        depth += 1
-    return tuple(row for row in rows if row.depth <= depth)
+def flow_rows(graph: Graph) -> tuple[FlowRow, ...]:
+    """List module calls from the loss to the inputs, with the gradient at the last node of each."""
+    return tuple(_flow(graph))
 
 
 def _flow(graph: Graph) -> Iterator[FlowRow]:
-    """Yield each module call with the gradient at its last node; a smaller id is closer to the loss."""
+    """Yield each module call; a smaller id is closer to the loss."""
     seen: set[int] = set()
     for ran in gradients_of(graph).nodes:
         call = graph.nodes[ran.node].module

@@ -368,6 +368,11 @@ def to_make_room(memory: StepMemory, limit: int) -> tuple[PeakGroup, ...]:
     return tuple(named)
 
 
+def folded_room(memory: StepMemory, limit: int) -> list[FoldedGroup]:
+    """Fold what would have to go: the same kind in equal blocks as one."""
+    return _folded(to_make_room(memory, limit), lambda _: None)
+
+
 def moment_name(origin: Origin) -> str:
     """Write when something happened: `backward of step 2`."""
     match origin.phase:

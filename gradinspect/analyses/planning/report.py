@@ -10,7 +10,7 @@ from gradinspect.analyses.planning.code import STEP_IN_BACKWARD, code_of, steppi
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.graph import Record
-from gradinspect.units import format_bytes, format_count
+from gradinspect.units import format_beside, format_bytes, format_count
 
 
 class PlanReport(Record, frozen=True):
@@ -80,19 +80,20 @@ def held_sentence(held: HeldVariable) -> str:
     return f"{what} ({tensors}, {held.place}), not tried: keep numbers, or copies on another device."
 
 
-def peak_of(outcome: PlanOutcome) -> str:
+def peak_of(outcome: PlanOutcome, limit: int) -> str:
     """Write a peak, and the accelerator where it is: another one may be the fullest under a plan."""
     where = f" on {outcome.on}" if is_accelerator(outcome.on) else ""
-    return f"{format_bytes(outcome.peak_bytes)}{where}"
+    return f"{format_beside(outcome.peak_bytes, limit)}{where}"
 
 
 def lowest_sentence(report: PlanReport) -> str:
     """Say how far plans can go, and what stands in the way."""
     lowest = report.search.lowest
+    peak = peak_of(lowest, report.search.limit)
     what = "" if lowest.at is None else f": {describe_moment(lowest.at)}"
     if not report.search.is_cut:
-        return f"No plan goes below {peak_of(lowest)}{what}."
-    return f"No plan was found in time; the lowest peak is {peak_of(lowest)}{what}."
+        return f"No plan goes below {peak}{what}."
+    return f"No plan was found in time; the lowest peak is {peak}{what}."
 
 
 def floor_sentence(outcome: PlanOutcome) -> str:

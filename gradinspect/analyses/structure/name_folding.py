@@ -50,14 +50,18 @@ def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
 def odd_one(values: Sequence[float]) -> tuple[int, float] | None:
     """Return the place of the value farthest from the median of the others, and how many times it that is.
 
-    None if it is less than `ODD` times away, or if there are too few to tell.
+    None if it is less than `ODD` times away, if the others are farther from each other than half as far (where numbers
+    fall from block to block, the last is not odd), or if there are too few to tell.
     """
     if len(values) < MIN_ALIKE:
         return None
     ordered = sorted(values)
     factors = [_times(value, _median_of_others(ordered, bisect_left(ordered, value))) for value in values]
-    place = max(range(len(values)), key=lambda place: abs(math.log(factors[place])) if factors[place] > 0 else math.inf)
-    return None if 1 / ODD < factors[place] < ODD else (place, factors[place])
+    distances = [abs(math.log(factor)) if factor > 0 else math.inf for factor in factors]
+    place = max(range(len(values)), key=distances.__getitem__)
+    others = [value for other, value in enumerate(values) if other != place]
+    is_odd = distances[place] >= math.log(ODD) and _spread(others) <= distances[place] / 2
+    return (place, factors[place]) if is_odd else None
 
 
 def named_odd_one(names: Sequence[str], values: Sequence[float]) -> OddOne | None:
@@ -79,6 +83,12 @@ def _median_of_others(ordered: Sequence[float], place: int) -> float:
     return (low + high) / 2
 
 
+def _spread(values: Sequence[float]) -> float:
+    """Return the distance between the least and the greatest, as that of a number from its others is measured."""
+    least, most = min(values), max(values)
+    return math.log(most / least) if least > 0 else math.nan if most > 0 else 0.0
+
+
 def _times(value: float, others: float) -> float:
     return value / others if others else 1.0 if not value else math.inf
 
@@ -92,8 +102,14 @@ def name_of_all(names: Iterable[str | None]) -> str | None:
 def name_by_indices(names: Iterable[str]) -> str:
     """Name things that differ in their indices by these, whatever others there are: `h.0-3.attn`."""
     given = set(names)
-    columns = zip(*map(INDEX.findall, given), strict=True)
-    return _with_indices(next(iter(given)), (_listed(sorted(set(map(int, column)))) for column in columns))
+    return with_indices_of(next(iter(given)), given)
+
+
+def with_indices_of(name: str, names: Iterable[str]) -> str:
+    """Write into a name, or the end of one, the indices of all that it stands for."""
+    columns = list(zip(*map(INDEX.findall, set(names)), strict=True))
+    last = columns[len(columns) - len(INDEX.findall(name)) :]
+    return _with_indices(name, (_listed(sorted(set(map(int, column)))) for column in last))
 
 
 def _with_indices(path: str, texts: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 from gradinspect.runner.programs.numbers_in_source import numbers_in
 from gradinspect.source import STDIN, Expression, Script
-from gradinspect.units import escape_control, format_bytes, parse_whole
+from gradinspect.units import escape_control, format_beside, parse_whole
 
 
 def search_size(request: Request, name: str, limit: int | None, num_steps: int) -> SizeTable:
@@ -73,7 +73,7 @@ def _progress(name: str, row: SizeRow, limit: int | None) -> str:
     if row.failure:
         return f"{name} {row.size}: {row.failure}"
     verdict = "" if limit is None else ", fits" if row.peak_bytes <= limit else ", does not fit"
-    return f"{name} {row.size}: {format_bytes(row.peak_bytes)}{verdict}"
+    return f"{name} {row.size}: {format_beside(row.peak_bytes, limit)}{verdict}"
 
 
 class WholeSize(NamedTuple):

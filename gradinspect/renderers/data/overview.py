@@ -14,8 +14,6 @@ from gradinspect.renderers.data.memory import TOTALS
 from gradinspect.renderers.data.summary import SUMMARY
 from gradinspect.renderers.data.table import figures
 
-MANY = 1_000_000  # rows: all of them
-
 
 def render_overview_json(found: Overview) -> str:
     """Write all headlines; what was not looked at is null, and `no_memory` says why."""
@@ -52,6 +50,6 @@ def _gradients(graph: Graph) -> object:
     return {
         "loss": graph.gradients.loss,
         "notes": gradient_notes(graph),
-        "fall": fall_of(flow_rows(graph, MANY)),
+        "fall": fall_of(flow_rows(graph)),
         "unmeasured": unmeasured_notes(graph),
     }

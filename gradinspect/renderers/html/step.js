@@ -54,7 +54,9 @@ function oddOne(sizes) {
   });
   const far = times.map((factor) => (factor > 0 ? Math.abs(Math.log(factor)) : Infinity));
   const place = far.indexOf(Math.max(...far));
-  return times[place] > 1 / 3 && times[place] < 3 ? null : [place, times[place]];
+  const others = sizes.filter((_, other) => other !== place);
+  const spread = Math.log(Math.max(...others) / Math.max(Math.min(...others), 1));
+  return far[place] >= Math.log(3) && spread <= far[place] / 2 ? [place, times[place]] : null;
 }
 
 function together(same) {

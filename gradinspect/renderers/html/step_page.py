@@ -22,7 +22,7 @@ from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.html.data import harmless
 from gradinspect.renderers.html.page import page_document
 from gradinspect.renderers.picture.step_curve import HEIGHT, LEFT, RIGHT, TOP, render_step_curve
-from gradinspect.units import escape_control, format_bytes
+from gradinspect.units import escape_control, format_beside, format_bytes
 
 SCRIPTS: Final = ("dom", "step")
 
@@ -30,8 +30,8 @@ SCRIPTS: Final = ("dom", "step")
 def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
     """Write the page."""
     how = "measured" if memory.is_real else "predicted"
-    of_limit = "" if limit is None else f", limit {format_bytes(limit)}"
-    peak = f"peak {format_bytes(memory.peak_bytes)}{on_device(memory)} ({how})"
+    of_limit = "" if limit is None else f", limit {format_beside(limit, memory.peak_bytes)}"
+    peak = f"peak {format_beside(memory.peak_bytes, limit)}{on_device(memory)} ({how})"
     notes = (memory.made_up, *memory.notes, f"Not counted: {', '.join(memory.not_counted)}.")
     page = {
         "title": escape_control(memory.source),

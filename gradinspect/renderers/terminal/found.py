@@ -12,11 +12,11 @@ from gradinspect.renderers.terminal.saved_table import BACKWARD_0
 from gradinspect.renderers.terminal.text import shorten_apart
 from gradinspect.units import format_bytes, format_count
 
-COLUMNS = ("#", "class", "output", "bytes", "status", "module", "line")
-SHRUNK = (  # in this order, each to this many cells
-    ("class", 16), ("module", 24), ("line", 16), ("output", 16), ("module", 12), ("output", 12), ("line", 12)
-)  # fmt: skip
-RIGHT_ALIGNED = frozenset({"#", "bytes"})
+COLUMNS = ("#", "class", "times", "output", "bytes", "status", "module", "line")
+HEADS = {"times": ""}
+GIVE_WAY = ("output", "line")  # before names are cut
+SHRUNK = (("module", 24), ("class", 16), ("module", 12))  # in this order, each to this many cells
+RIGHT_ALIGNED = frozenset({"#", "times", "bytes"})
 STYLES = {"#": "cyan", "class": "bold", "output": "green", "status": "red", "module": "magenta", "line": "dim"}
 MAX_ROWS = 10_000
 FOLD_ABOVE = 24  # nodes: fewer fit a screen
@@ -43,7 +43,7 @@ class FoundPage(Page):
         widths = self._widths(shown)
         if shown:
             self._shorten(shown, widths)
-            yield self._line({column: column for column in COLUMNS}, widths, is_head=True)
+            yield self._line({column: HEADS.get(column, column) for column in COLUMNS}, widths, is_head=True)
         yield from (self._line(cells, widths) for cells in shown)
         left_out = sum(alike.times for alike in folded[MAX_ROWS:])
         if left_out:
@@ -51,16 +51,19 @@ class FoundPage(Page):
         held = format_bytes(sum(row.held_bytes for row in rows))
         each = "" if len(folded) == len(rows) else "; each one: --full"
         yield from self.wrapped(f"{format_count(len(rows), 'node')} where {condition}, {held} held{each}", "bold")
+        dropped = [column for column in GIVE_WAY if not widths[column] and any(cells[column] for cells in shown)]
+        if dropped:
+            yield Text(f"not shown at this width: {', '.join(dropped)}", "dim")
 
     def _cells(self, alike: AlikeNodes) -> dict[str, str]:
         row, times = alike
         statuses = [status for status in row.statuses if status != "live"]
         named = f"{row.name} {row.leaf}" if row.leaf else row.name
-        copies = f" {'×' if self.unicode else 'x'}{times:,}" if times > 1 else ""
         return {
             "#": str(row.id),
             "class": self.visible(named),
-            "output": self.visible("; ".join(row.outputs)) + copies,
+            "times": f"{'×' if self.unicode else 'x'}{times:,}" if times > 1 else "",
+            "output": self.visible("; ".join(row.outputs)),
             "bytes": format_bytes(row.held_bytes) if row.held_bytes else "",
             "status": ", ".join(statuses),
             "module": self.visible(shown_path(row.module)) if row.module else "",
@@ -78,23 +81,35 @@ class FoundPage(Page):
                 for cells in shown:
                     cells[column] = briefly(cells[column])
                 widths = self._widest(shown)
+        widths = self._given_way(widths)
         for column, least in SHRUNK:
             over = self._excess(widths)
             if over > 0 and widths[column] > least:
                 widths[column] = max(widths[column] - over, least)
         return widths
 
+    def _given_way(self, widths: dict[str, int]) -> dict[str, int]:
+        """Leave out as many columns as needed, one after the other, and put back one for which the next made room."""
+        left = dict(widths)
+        for column in GIVE_WAY:
+            if self._excess(left) > 0:
+                left[column] = 0
+        for column in GIVE_WAY:
+            if self._excess(left | {column: widths[column]}) <= 0:
+                left[column] = widths[column]
+        return left
+
     @staticmethod
     def _widest(shown: Sequence[dict[str, str]]) -> dict[str, int]:
         widths = {column: max((cell_len(cells[column]) for cells in shown), default=0) for column in COLUMNS}
-        return {column: max(width, len(column)) if width else 0 for column, width in widths.items()}
+        return {column: max(width, len(HEADS.get(column, column))) if width else 0 for column, width in widths.items()}
 
     def _excess(self, widths: dict[str, int]) -> int:
         return sum(widths.values()) + len(GAP) * (sum(map(bool, widths.values())) - 1) - self.width
 
     def _shorten(self, shown: Sequence[dict[str, str]], widths: dict[str, int]) -> None:
-        """Shorten classes, leaves, modules and lines so that different ones stay different."""
-        for column in ("class", "module", "line"):
+        """Shorten classes, leaves and modules so that different ones stay different."""
+        for column in ("class", "module"):
             if widths[column]:
                 names = shorten_apart([cells[column] for cells in shown], widths[column], self.ellipsis)
                 for cells, name in zip(shown, names, strict=True):

@@ -32,7 +32,8 @@ LABEL_CELLS: Final = 11
 MAX_HOLDERS: Final = 3
 MAX_FINDINGS: Final = 3
 MAX_NOTES: Final = 2
-MANY: Final = 1_000_000  # rows: all of them
+NEARLY_ALL: Final = 0.9  # a module with more than this share says little: what is inside of it is shown
+MANY: Final = 1_000_000  # cells: no line is wrapped
 NOT_CHECKED: Final = "A capture file shows one moment, and a check watches a program."
 
 
@@ -75,7 +76,7 @@ class OverviewPage(Page):
         leaves = format_count(figures.leaves, "leaf", "leaves")
         yield f"{format_count(figures.nodes, 'node')}, {leaves}, depth {figures.max_depth:,}"
         sizes = _num_nodes(graph)
-        blocks = alike(_outer_modules(graph), lambda call: (call.path,), lambda call: call.class_name)
+        blocks = alike(_outer_modules(graph, sizes), lambda call: (call.path,), lambda call: call.class_name)
         names = [
             self.visible(self._block([call.path for call in block], block[0].class_name, graph.model_name, " "))
             for block in sorted(blocks, key=lambda block: -sum(sizes[call.path] for call in block))
@@ -145,7 +146,7 @@ class OverviewPage(Page):
         yield from (f"{note.kind}: {note.text}" for note in notes[:MAX_NOTES])
         if not any(note.kind in ("vanishing", "exploding") for note in notes):
             page = GradientsPage(width=MANY, unicode=self.unicode)
-            fall = [str(line) for line in page.fall(flow_rows(graph, MANY), graph.model_name)]
+            fall = [str(line) for line in page.fall(flow_rows(graph), graph.model_name)]
             yield from fall
             if not (fall or notes):
                 yield _reached(graph)
@@ -173,7 +174,7 @@ def _headline(finding: Finding, own: set[str]) -> str:
 
 
 def _spread(tree: Sequence[ModuleBytes]) -> tuple[str, Sequence[ModuleBytes]]:
-    """Go into the only module, and into its only submodule, until there are several.
+    """Go into the only module, or the one that holds nearly all, and on inside of it, until there are several.
 
     Returns:
         The path around them, and they. What is outside of them is one row.
@@ -182,20 +183,34 @@ def _spread(tree: Sequence[ModuleBytes]) -> tuple[str, Sequence[ModuleBytes]]:
     while True:
         modules = [module for module in tree if module.label != OUTSIDE]
         outside += sum(module.total_bytes for module in tree if module.label == OUTSIDE)
-        if len(modules) != 1 or not modules[0].children:
+        largest = max(modules, key=lambda module: module.total_bytes, default=None)
+        least = NEARLY_ALL * sum(module.total_bytes for module in modules)
+        if largest is None or not largest.children or (len(modules) > 1 and largest.total_bytes <= least):
             rest = ModuleBytes(label=OUTSIDE, path="", class_name="", total_bytes=outside)
             return around, [*modules, *([rest] if outside else [])]
-        outside += modules[0].own_bytes
-        around, tree = modules[0].path, modules[0].children
+        outside += largest.own_bytes + sum(module.total_bytes for module in modules if module is not largest)
+        around, tree = largest.path, largest.children
 
 
-def _outer_modules(graph: Graph) -> list[ModuleCall]:
-    """List the modules inside the outermost one, or several outermost ones, by their first calls."""
+def _outer_modules(graph: Graph, sizes: Counter[str]) -> list[ModuleCall]:
+    """List the modules inside the outermost one, or several outermost ones, by their first calls.
+
+    Instead of one with nearly all of the nodes there are those inside of it.
+    """
     first = {call.path: call for call in reversed(graph.modules)}
     calls = [first[path] for path in dict.fromkeys(call.path for call in graph.modules)]
     level = [call for call in calls if call.parent is None]
     if len(level) == 1:
         level = [call for call in calls if call.parent is not None and graph.modules[call.parent].parent is None]
+    inside: dict[str, list[ModuleCall]] = {}
+    for call in calls:
+        if call.parent is not None:
+            inside.setdefault(graph.modules[call.parent].path, []).append(call)
+    while level:
+        largest = max(level, key=lambda call: sizes[call.path])
+        if largest.path not in inside or sizes[largest.path] <= NEARLY_ALL * sum(sizes[call.path] for call in level):
+            break
+        level = [*inside.pop(largest.path), *(call for call in level if call is not largest)]
     return level
 
 

@@ -61,8 +61,8 @@ FOLDED_STEPS: Final = (  # `module` says which of the equal blocks a row is abou
     _Step("node", "without Backward0"), _Step("origin", "only names"), _Step("attribute", "without _saved_"),
     _Step("source", "without folders"), _Step("origin"), _Step("value", "dense", 40), _Step("status", "short"),
     _Step("share"), _Step("source"), _Step("module", "cut", 28), _Step("attribute", "cut", 16),
-    _Step("module", "cut", 22), _Step("node", "cut", 16), _Step("attribute", "cut", 12), _Step("node", "cut", 12),
-    _Step("attribute", "cut", 9), _Step("module", "cut", 19),
+    _Step("module", "cut", 22), _Step("node", "cut", 16), _Step("attribute", "cut", 12), _Step("attribute", "cut", 9),
+    _Step("module", "cut", 16), _Step("node", "cut", 12),
     *(step for step in STEPS if step != _Step("module")), _Step("module"),
 )  # fmt: skip
 

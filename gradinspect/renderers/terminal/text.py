@@ -3,6 +3,7 @@
 What comes in: strings, some of them from the user's program. What goes out: strings of known width.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count
 from textwrap import TextWrapper
@@ -25,6 +26,7 @@ class Part(NamedTuple):
     is_optional: bool = False  # dropped first; one with a brief form after that, the last first
     can_wrap: bool = False  # may go on a line of its own
     brief: str = ""  # what is said instead, before a name is shortened: "Conv" for "ConvBackward0"
+    is_brief_last: bool = False  # columns beside the row give way before it is said briefly
 
 
 def visible(text: str, *, unicode: bool) -> str:
@@ -95,7 +97,7 @@ def shorten_apart(
     """Shorten names that are too wide, so that no two different ones become alike.
 
     The end of a dotted name tells it from its neighbors, so parts are cut from its start: `…h.11.mlp.weight`. Where
-    that makes two alike, it is cut in other places, and numbered if they differ nowhere that can be shown.
+    that would make two alike, both are cut in other places, and numbered if they differ nowhere that can be shown.
 
     Args:
         names: Those that stand below each other.
@@ -105,24 +107,32 @@ def shorten_apart(
     """
     taken = {name for name in names if cell_len(name) <= num_cells}
     shortened = {name: name for name in taken}
+    ways = (_tail, shorten)
+    common = Counter(way(name, num_cells, ellipsis) for name in {*names} - taken for way in ways)
+    ambiguous = {cut for cut, count in common.items() if count > 1}
     for name in names:
         if name not in shortened:
             first = () if cut is None or "." in name else (cut(name, num_cells, ellipsis),)
             cuts = chain(first, _cuts(name, num_cells, ellipsis), _numbered(name, num_cells, ellipsis))
-            shortened[name] = next(cut for cut in cuts if cut not in taken)
+            shortened[name] = next(cut for cut in cuts if cut not in taken and cut not in ambiguous)
             taken.add(shortened[name])
     return [shortened[name] for name in names]
 
 
 def _cuts(name: str, num_cells: int, ellipsis: str) -> Iterator[str]:
-    tail = cut_start(name, num_cells, ellipsis)[len(ellipsis) :]
-    parts = tail.partition(".")[2]
-    if parts and "  " not in name:  # nothing beside it, and not indented
-        yield ellipsis + parts
+    tail = _tail(name, num_cells, ellipsis)
+    if tail:
+        yield tail
     yield shorten(name, num_cells, ellipsis)
     room = num_cells - cell_len(ellipsis)
     for head in range(room + 1):
         yield _start(name, head) + ellipsis + _start(name[::-1], room - head)[::-1]
+
+
+def _tail(name: str, num_cells: int, ellipsis: str) -> str:
+    """Cut parts from the start of a dotted name; "" if that cannot be: it is indented, or one part fills the room."""
+    parts = cut_start(name, num_cells, ellipsis)[len(ellipsis) :].partition(".")[2]
+    return ellipsis + parts if parts and "  " not in name else ""
 
 
 def _numbered(name: str, num_cells: int, ellipsis: str) -> Iterator[str]:

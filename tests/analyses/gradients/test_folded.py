@@ -4,8 +4,8 @@ import pytest
 from factories import gradient_stats as stats
 from factories import graph, leaf, op
 
-from gradinspect.analyses.gradients.folded import FoldedRow, folded_parameters
-from gradinspect.analyses.gradients.observed import ParameterRow
+from gradinspect.analyses.gradients.folded import FoldedRow, as_deep_as_fits, folded_flow, folded_parameters
+from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow
 from gradinspect.graph import GradientStats, Graph
 
 NAN = float("nan")
@@ -39,7 +39,7 @@ def test_equal_blocks_are_one_row() -> None:
     assert names(network(4, 4), one, one) == ["h.0.weight", "h.1.weight"]
 
 
-@pytest.mark.parametrize("other", [None, stats(NAN, bad=1)])
+@pytest.mark.parametrize("other", [None, stats(NAN, bad=1), stats(0.0)])
 def test_what_is_missing_or_broken_is_never_in_a_row_with_what_is_not(other: GradientStats | None) -> None:
     """It would be overlooked there."""
     one = stats(1.0)
@@ -62,3 +62,36 @@ def test_the_odd_one_out(norms: tuple[float, ...], expected: tuple[str, float] |
     found = folded.odd_one
 
     assert (found and (found[0].name, found[1])) == expected
+
+
+def flow(*modules: tuple[str, float]) -> list[FlowRow]:
+    """Rows of modules, as deep as their names have parts."""
+    return [FlowRow(path=path, class_name="Block", call=1, depth=path.count("."), node=0, stats=stats(norm))
+            for path, norm in modules]  # fmt: skip
+
+
+def paths(rows: list[FlowRow]) -> list[list[str]]:
+    """The paths in each row."""
+    return [[row.path for row in folded.rows] for folded in folded_flow(rows)]
+
+
+def test_what_is_inside_of_folded_blocks_is_folded_and_else_stays_below_its_module() -> None:
+    """Also where one block has more than the others."""
+    assert paths(flow(("h2", 1.0), ("h2.a", 1.0), ("h1", 1.0), ("h1.a", 1.0), ("h0", 1.0), ("h0.a", 1.0))) == [
+        ["h2"], ["h2.a"], ["h1"], ["h1.a"], ["h0"], ["h0.a"],
+    ]  # fmt: skip
+    assert paths(flow(("2", 1.0), ("2.a", 1.0), ("1", 1.0), ("1.b", 1.0), ("1.a", 1.0), ("0", 1.0), ("0.a", 1.0))) == [
+        ["2", "1", "0"], ["2.a", "1.a", "0.a"], ["1.b"],
+    ]  # fmt: skip
+
+
+def test_rows_are_as_deep_as_fits() -> None:
+    """The outermost are shown, however many they are."""
+    folded = folded_flow(flow(("2", 1.0), ("2.a", 1.0), ("2.a.b", 1.0), ("head", 1.0)))
+
+    assert [len(as_deep_as_fits(folded, most)) for most in (1, 2, 3, 4)] == [2, 2, 3, 4]
+
+
+def test_a_dead_block_is_not_in_a_row_with_live_ones() -> None:
+    """Its zeros would be overlooked there."""
+    assert paths(flow(("4", 1.0), ("3", 1.0), ("2", 0.0), ("1", 1.0))) == [["4", "3", "1"], ["2"]]

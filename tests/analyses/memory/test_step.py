@@ -6,6 +6,7 @@ from gradinspect.analyses.memory.step import (
     StepMemory,
     bytes_by_kind,
     folded_groups,
+    folded_room,
     groups_by,
     moment_name,
     to_make_room,
@@ -118,6 +119,15 @@ def test_what_would_have_to_go_is_as_large_as_what_is_too_much() -> None:
         ("body.0", "optimizer state"), ("head", "saved for backward"),
     ]  # fmt: skip
     assert to_make_room(ALL, ALL.peak_bytes) == ()
+
+
+def test_equal_blocks_that_would_have_to_go_are_one_row() -> None:
+    """With the bytes of all; what each is is the same, how much it has is not."""
+    blocks = memory(*(parameter(f"net.h.{n}", "weight", 9 if n == 2 else 7) for n in range(5)))
+
+    assert [(group.label, group.num_bytes, len(same)) for group, same in folded_room(blocks, 3)] == [
+        ("net.h.0-4", 37, 5)
+    ]
 
 
 def test_moments_are_said_in_words() -> None:

@@ -59,7 +59,7 @@ def test_rows_of_equal_blocks_go_together() -> None:
 
 @given(st.lists(st.integers(0, 40), max_size=12))
 def test_the_odd_one_is_measured_by_the_median_of_the_others(values: list[int]) -> None:
-    """It is three times as far as that, up or down, and none of the others is farther."""
+    """It is three times as far as that, up or down, and the others are at most half as far from each other."""
     found = odd_one(values)
     factors = [
         value / others if (others := median([*values[:place], *values[place + 1 :]])) else math.inf if value else 1.0
@@ -70,7 +70,16 @@ def test_the_odd_one_is_measured_by_the_median_of_the_others(values: list[int]) 
 
     if len(values) < MIN_ALIKE or max(distances) < math.log(ODD):
         assert found is None
-    else:
-        assert found is not None
+    elif found is not None:
+        others = sorted([*values[: found[0]], *values[found[0] + 1 :]])
+
         assert found[1] == factors[found[0]]
         assert distances[found[0]] == max(distances)
+        assert others[0] == others[-1] or math.log(others[-1] / others[0]) <= max(distances) / 2
+
+
+def test_where_numbers_fall_from_block_to_block_none_is_odd() -> None:
+    """Nor where two are far from the others."""
+    assert odd_one([10.0**-place for place in range(12)]) is None
+    assert odd_one([1, 1, 1, 1, 1, 9, 1, 9]) is None
+    assert odd_one([1, 1.2, 0.9, 9, 1]) == (3, 9.0)

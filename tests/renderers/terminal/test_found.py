@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 from rich.cells import cell_len
 from strategies import graphs
 
@@ -29,11 +30,12 @@ def test_equal_blocks_are_one_row() -> None:
     """With the bytes of all; each one is listed if that is asked for, or few are there."""
     assert [line.plain for line in PAGE.lines(nodes(12), "bytes>0")] == snapshot(
         [
-            " #  class  output              bytes  module                          line",
-            " 0  Addmm  f32[256,64] ×12  12.0 KiB  transformer.h.0-11.attn.c_proj  model.py:7",
-            " 1  Addmm  f32[256,64] ×12  12.0 KiB  transformer.h.0-11.mlp.c_proj   model.py:7",
-            "24  Addmm  f32[256,64]       1.0 KiB  head                            model.py:7",
+            " #  class          bytes  module                          line",
+            " 0  Addmm  ×12  12.0 KiB  transformer.h.0-11.attn.c_proj  model.py:7",
+            " 1  Addmm  ×12  12.0 KiB  transformer.h.0-11.mlp.c_proj   model.py:7",
+            "24  Addmm        1.0 KiB  head                            model.py:7",
             "25 nodes where bytes>0, 25.0 KiB held; each one: --full",
+            "not shown at this width: output",
         ]
     )
     assert len(list(PAGE.lines(nodes(12), "bytes>0", is_full=True))) == 27
@@ -43,9 +45,29 @@ def test_equal_blocks_are_one_row() -> None:
 @pytest.mark.parametrize("width", [60, 70, 80, 100])
 def test_different_modules_stay_different(width: int) -> None:
     """However narrow the page is."""
-    lines = [line.plain for line in FoundPage(width=width).lines(nodes(12), "bytes>0", is_full=True)][1:-1]
+    lines = [line.plain for line in FoundPage(width=width).lines(nodes(12), "bytes>0", is_full=True)][1:26]
 
     assert len({line[3:] for line in lines}) == 25
+
+
+def test_columns_give_way_before_names_are_cut() -> None:
+    """The shapes, then the lines; what is not shown is named, and a column that has room again is there."""
+    lines = [line.plain for line in FoundPage(width=58).lines(nodes(12), "bytes>0")]
+    far = [replace(node, line="a_script_of_a_name_that_is_too_long.py:7") for node in nodes(12)]
+
+    assert lines == snapshot(
+        [
+            " #  class          bytes  module",
+            " 0  Addmm  ×12  12.0 KiB  transformer.h.0-11.attn.c_proj",
+            " 1  Addmm  ×12  12.0 KiB  transformer.h.0-11.mlp.c_proj",
+            "24  Addmm        1.0 KiB  head",
+            "25 nodes where bytes>0, 25.0 KiB held; each one: --full",
+            "not shown at this width: output, line",
+        ]
+    )
+    assert [line.plain for line in FoundPage(width=70).lines(far, "bytes>0")][::5] == snapshot(
+        [" #  class       output          bytes  module", "not shown at this width: line"]
+    )
 
 
 @given(graphs(), st.integers(60, 120), st.booleans())

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from gradinspect.analyses.gradients.folded import FoldedRow
+from gradinspect.analyses.gradients.folded import FoldedRow, folded_flow
 from gradinspect.analyses.gradients.observed import (
     FlowRow,
     GradientNote,
@@ -64,10 +64,10 @@ def test_what_was_not_measured_is_not_called_missing() -> None:
 
 def test_flow_and_parameters() -> None:
     """Bars on a logarithmic scale; a leaf without a gradient has none."""
-    flow = [
+    flow = folded_flow([
         FlowRow(path="", class_name="Net", call=1, depth=0, node=0, stats=stats(1.0)),
         FlowRow(path="act", class_name="ReLU", call=2, depth=1, node=1, stats=stats(0.01, zeros=5)),
-    ]
+    ])  # fmt: skip
     rows = [
         ParameterRow(node=3, name="w", stats=stats(1.0), weight_norm=2.0, num_added=2),
         ParameterRow(node=4, name="b", stats=None, weight_norm=1.0, num_added=1),
@@ -83,13 +83,13 @@ def test_flow_and_parameters() -> None:
     )
     assert [line.plain for line in page.parameters(rows, 1)] == snapshot(
         [
-            "gradient of         norm       max     zeros   /weight  1e-1  log   1e+0",
-            "w (from 2)       1.0e+00   1.0e+00             5.0e-01  ████████████████",
+            "gradient of                norm       max   /weight  1e-1    log    1e+0",
+            "w (from 2)              1.0e+00   1.0e+00   5.0e-01  ███████████████████",
             "1 more leaf: --full",
         ]
     )
     assert [line.plain for line in GradientsPage(width=72, unicode=False).parameters(rows, None)][1:] == snapshot(
-        ["w (from 2)       1.0e+00   1.0e+00             5.0e-01  ################", "b                   none"]
+        ["w (from 2)              1.0e+00   1.0e+00   5.0e-01  ###################", "b                          none"]
     )
 
 
@@ -164,7 +164,8 @@ def test_strange_norms_have_a_bar(norm: float) -> None:
     """Or none, and no error."""
     row = FlowRow(path="a", class_name="A", call=1, depth=0, node=0, stats=stats(norm))
 
-    assert len(list(GradientsPage().flow([row, row]))) == 3
+    assert len(list(GradientsPage().flow(folded_flow([row, row, row])))) == 3
+    assert len(list(GradientsPage().flow(folded_flow([row, row])))) == 3
 
 
 def test_equal_blocks_are_one_row() -> None:
@@ -183,5 +184,65 @@ def test_equal_blocks_are_one_row() -> None:
             "  model.layers.2.mlp.weight: 3.6 times the others",
             "b                                       none",
             "Each one: --full",
+        ]
+    )
+
+
+def blocks(*norms: float) -> list[FlowRow]:
+    """A model of equal blocks of one layer each, from the last to the first, before a layer."""
+    inside = [("", "Net", 0, 1.0), ("head", "Linear", 1, 1.0)]
+    for place, norm in reversed(list(enumerate(norms))):
+        inside += [(f"h.{place}", "Block", 1, norm), (f"h.{place}.fc", "Linear", 2, 2 * norm)]
+    return [FlowRow(path=path, class_name=name, call=1, depth=depth, node=0, stats=stats(norm))
+            for path, name, depth, norm in inside]  # fmt: skip
+
+
+def test_calls_of_equal_blocks_are_one_row() -> None:
+    """With the least and the greatest, a bar from one to the other, and the odd one out; steps of a loop, too."""
+    page = GradientsPage(width=72)
+    cells = [FlowRow(path="cell", class_name="RNNCell", call=step, depth=0, node=0, stats=stats(1.0))
+             for step in range(1, 6)]  # fmt: skip
+
+    assert [line.plain for line in page.flow(folded_flow(blocks(0.1, 0.12, 0.1, 0.5, 0.1)))] == snapshot(
+        [
+            "gradient at output of          norm           max  1e-2     log     1e+0",
+            "model  Net                  1.0e+00       1.0e+00  █████████████████████",
+            "  head  Linear              1.0e+00       1.0e+00  █████████████████████",
+            "  h.0-4  Block ×5      1.0..5.0e-01  1.0..5.0e-01  ██████████▌░░░░░░░",
+            "    h.3: 5.0 times the others",
+            "    fc  Linear ×5      2e-01..1e+00  2e-01..1e+00  █████████████▋░░░░░░░",
+            "Each one: --full",
+        ]
+    )
+    assert [line.plain for line in page.flow(folded_flow(cells))][1:] == snapshot(
+        ["cell (calls 1-5)  RNNCell ×5   1.0e+00   1.0e+00  ██████████████████████", "Each one: --full"]
+    )
+
+
+@pytest.mark.parametrize("norms", [(1e-6, 1e-4, 1e-2, 1.0), (1.0, 1.0)])
+def test_blocks_through_which_a_gradient_vanishes_have_a_row_each(norms: tuple[float, ...]) -> None:
+    """A range would not say how it falls; two are never folded."""
+    lines = [line.plain for line in GradientsPage(width=72).flow(folded_flow(blocks(*norms)))]
+
+    assert len(lines) == 3 + 2 * len(norms)
+
+
+def test_columns_give_way_before_names_are_cut() -> None:
+    """The greatest element first; what is not shown is named, unless it would be empty."""
+    name = "a.name.of.a.parameter.that.takes.all.the.room"
+    rows = [ParameterRow(node=1, name=name, stats=stats(0.5), weight_norm=2.0, num_added=1)]
+
+    assert [line.plain for line in GradientsPage(width=72).parameters(rows, None)] == snapshot(
+        [
+            "gradient of                                        norm   /weight",
+            "a.name.of.a.parameter.that.takes.all.the.room   5.0e-01   2.5e-01",
+            "not shown at this width: max",
+        ]
+    )
+    assert [line.plain for line in GradientsPage(width=60).parameters(rows, None)] == snapshot(
+        [
+            "gradient of                                        norm",
+            "a.name.of.a.parameter.that.takes.all.the.room   5.0e-01",
+            "not shown at this width: max, /weight",
         ]
     )

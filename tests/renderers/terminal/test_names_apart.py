@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from factories import product_plus_two
+from factories import gradient_stats, graph, leaf, op, product_plus_two
 from hypothesis import given
 from hypothesis import strategies as st
 from model_names import PARAMETERS
@@ -15,21 +15,26 @@ from step_record import step_record
 
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.records import ChangedRow, LeafChange, ModuleChange
-from gradinspect.analyses.gradients.observed import ParameterRow
+from gradinspect.analyses.gradients.folded import unfolded_flow
+from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow
+from gradinspect.analyses.gradients.steps import GradientStep, Move
 from gradinspect.analyses.memory.flops import CountedFlops, FlopRow
 from gradinspect.analyses.memory.rows import MemoryRow
 from gradinspect.analyses.memory.saved_rows import SavedRow
 from gradinspect.analyses.memory.step import AliveRow, Origin
 from gradinspect.analyses.selection.finding import FoundNode
 from gradinspect.analyses.selection.rows import ALL_ROWS
+from gradinspect.graph import ModuleCall, Node
 from gradinspect.renderers.diff_words import Side
 from gradinspect.renderers.terminal.diff import DiffPage
 from gradinspect.renderers.terminal.found import FoundPage
 from gradinspect.renderers.terminal.gradients.call import GradientsPage
+from gradinspect.renderers.terminal.gradients.several_calls import StepsPage
 from gradinspect.renderers.terminal.memory.flops import FlopsPage
 from gradinspect.renderers.terminal.memory.held import MemoryPage
 from gradinspect.renderers.terminal.memory.step import StepMemoryPage
 from gradinspect.renderers.terminal.saved_table import render_folded_table, render_saved_table
+from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
 
 MODULE = "encoder.layers.0.self_attn"
 SAVED = SavedRow(node=7, node_name="AddmmBackward0", attribute="_saved_x", kind="tensor", value="f32[768, 3072]",
@@ -80,6 +85,39 @@ def _alive(names: Sequence[str], width: int) -> list[Text]:
     return list(StepMemoryPage(width=width).lines(memory, None, "storage", replace(ALL_ROWS, top=len(names))))
 
 
+def _leaves_in_tree(names: Sequence[str], width: int) -> list[Text]:
+    """The rows of leaves, without the arguments that they are."""
+    lines = _tree(width, op("StackBackward0", *range(1, len(names) + 1)), *(leaf(name, 3) for name in names))
+    return [Text(line.plain.partition("◆")[2]) for line in lines if "◆ " in line.plain and "leaf" not in line.plain]
+
+
+def _modules_in_tree(names: Sequence[str], width: int) -> list[Text]:
+    """The rows of nodes, without their numbers."""
+    calls = tuple(ModuleCall(path=name, class_name="Linear") for name in _spelled(names))
+    nodes = (op("AddmmBackward0", place + 1, module=place) for place in range(len(names)))
+    lines = _tree(width, *nodes, leaf("x", 3), modules=calls)
+    return [Text(re.sub(r"#\d+", "", line.plain)) for line in lines if "Addmm" in line.plain]
+
+
+def _tree(width: int, *nodes: Node, modules: tuple[ModuleCall, ...] = ()) -> list[Text]:
+    return list(render_tree(graph(*nodes, modules=modules), TreeOptions(width=width, full=True)))
+
+
+def _moves(names: Sequence[str], width: int) -> list[Text]:
+    row = ParameterRow(node=1, name="", stats=gradient_stats(1.0), weight_norm=1.0, num_added=1)
+    steps = [GradientStep(captured_at="train.py:7", number=number, loss=None, findings=(), parameters=())
+             for number in (1, 2)]  # fmt: skip
+    moves = [Move(name=name, rows=(row, row)) for name in names]
+    return list(StepsPage(width=width).moves(steps, moves, None))
+
+
+def _calls(names: Sequence[str], width: int) -> list[Text]:
+    rows = [
+        FlowRow(path=name, class_name="Linear", call=1, depth=0, node=0, stats=gradient_stats(1.0)) for name in names
+    ]
+    return list(GradientsPage(width=width).flow(unfolded_flow(rows), is_part=True))
+
+
 def _spelled(names: Sequence[str]) -> list[str]:
     """Take away what would be folded."""
     return [re.sub(r"\b\d", r"n\g<0>", name) for name in names]
@@ -125,7 +163,7 @@ def test_long_names_that_differ_in_the_middle_stay_different(
     "table",
     [
         _saved, _attributes, _modules_found, _leaves_found, _gradients, _flops, _held, _alive, _changed,
-        _leaves_changed, _modules_changed,
+        _leaves_changed, _modules_changed, _leaves_in_tree, _modules_in_tree, _moves, _calls,
     ],
 )  # fmt: skip
 @given(st.data(), st.integers(60, 140))

@@ -1,16 +1,17 @@
 """The headlines of one run at 80 columns, and narrower: at most 24 lines, of which each says where to see more."""
 
 import pytest
-from factories import product_plus_two
+from factories import graph, leaf, op, product_plus_two, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 from rich.cells import cell_len
 from strategies import graphs
 
 from gradinspect.checks.findings import Finding, Findings, Place
 from gradinspect.checks.overview import Overview
-from gradinspect.graph import Graph
+from gradinspect.graph import Edge, Graph, ModuleCall, Storage
 from gradinspect.renderers.terminal.overview import OverviewPage
 
 SCREEN = 24
@@ -50,6 +51,32 @@ check      A capture file shows one moment, and a check watches a program.
 gradients  Not measured: backward did not run to its end.
            gradinspect grads run.json
 """)
+
+
+def test_a_module_with_nearly_all_is_looked_inside_of() -> None:
+    """A head beside it does not hide the equal blocks."""
+    names = [("", "Model", None), ("head", "Linear", 0), ("body", "Body", 0)]
+    names += [(f"body.h.{place}", "Block", 2) for place in range(12)]
+    modules = tuple(ModuleCall(path=path, class_name=name, parent=parent) for path, name, parent in names)
+    nodes = [
+        op("MulBackward0", place, module=place, saved=(saved("_saved_x", 256, storage=place - 1),))
+        for place in (1, *range(3, 15))
+    ]
+    nodes = [replace(node, next_edges=(Edge(next_node=place + 1),)) for place, node in enumerate(nodes)]
+    storages = tuple(Storage(num_bytes=1024, origin="activation") for _ in range(14))
+    found = Overview(
+        source="run.json", graph=graph(*nodes, leaf("x", 3), modules=modules, storages=storages), findings=None
+    )
+
+    assert text(found, source="").splitlines()[1:6] == snapshot(
+        [
+            "graph      14 nodes, 1 leaf, depth 14",
+            "           body.h.0-11 Block ×12, head Linear",
+            "memory     13.0 KiB held",
+            "             body.h.0-11  Block ×12, 1.0 KiB each   12.0 KiB   92%",
+            "             (outside of these)                      1.0 KiB    8%",
+        ]
+    )
 
 
 def test_findings() -> None:

@@ -78,6 +78,13 @@ def test_a_dotted_name_loses_its_first_parts() -> None:
     assert shorten_apart(names, 24, "…") == ["…h.10.mlp.c_proj.weight", "…h.1.mlp.c_proj.weight", "lm_head.weight"]
 
 
+def test_an_end_that_several_names_share_stands_for_none_of_them() -> None:
+    """`…0.bn2` would not say of which layer."""
+    names = ["layer1.0.bn2", "layer2.0.bn2", "layer2.0.conv1"]
+
+    assert shorten_apart(names, 10, "…") == ["…er1.0.bn2", "…er2.0.bn2", "…0.conv1"]
+
+
 @pytest.mark.parametrize("model", PARAMETERS)
 def test_parameters_of_real_models_stay_different(model: str) -> None:
     """In a column of any width that a table gives to names."""

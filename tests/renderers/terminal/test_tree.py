@@ -362,3 +362,29 @@ def test_names_that_begin_alike_stay_apart(width: int) -> None:
     assert all(name.endswith(end) for name, end in zip(names, ends, strict=True))
     assert [end.split(".")[-2:] for end in ends] == [name.split(".")[-2:] for name in names]
     assert not ends[-1][0].isdigit()
+
+
+def test_different_files_are_never_written_alike() -> None:
+    """Those of one name have their folders; a long name keeps its end."""
+    files = ("models/model.py", "other/model.py", "a_script_of_a_long_name.py", "a_script_of_another_name.py")
+    drawn = graph(
+        *(op("AddBackward0", place + 1, frame=place) for place in range(len(files))),
+        leaf("x", 3),
+        frames=tuple(Frame(file=file, line=7) for file in files),
+    )
+
+    assert [row.split()[-1] for row in screen(drawn, width=70, full=True).splitlines()[1:5]] == snapshot(
+        ["models/model.py:7", "other/model.py:7", "…t_of_a_long_name.py:7", "…_of_another_name.py:7"]
+    )
+
+
+def test_an_end_of_a_name_is_said_of_one_leaf_alone() -> None:
+    """Where it does not fit; with as many parts as tell it from all others."""
+    names = ("a_very_long_name_of_a_model.encoder.norm.weight", "a_very_long_name_of_a_model.decoder.norm.weight",
+             "a_very_long_name_of_a_model.decoder.norm.bias")  # fmt: skip
+    drawn = graph(op("StackBackward0", 1, 2, 3), *(leaf(name, 3) for name in names))
+    rows = screen(drawn, width=48, full=True).splitlines()
+
+    assert [row.partition("◆ ")[2] for row in rows if "◆ …" in row] == snapshot(
+        ["…encoder.norm.weight  f32[3]", "…decoder.norm.weight  f32[3]", "…norm.bias  f32[3]"]
+    )

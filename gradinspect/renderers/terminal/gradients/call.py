@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.gradients.folded import FoldedRow
+from gradinspect.analyses.gradients.folded import FoldedFlow, FoldedRow
 from gradinspect.analyses.gradients.observed import (
     FlowRow,
     GradientNote,
@@ -21,17 +21,16 @@ from gradinspect.analyses.gradients.observed import (
     norm_of_all,
 )
 from gradinspect.analyses.gradients.timeline import devices_of
-from gradinspect.analyses.structure.call_names import short_name
-from gradinspect.analyses.structure.name_folding import format_times
+from gradinspect.analyses.structure.call_names import short_name, shown_path
+from gradinspect.analyses.structure.name_folding import format_times, name_by_indices, with_indices_of
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.units import format_count
+from gradinspect.units import format_count, format_ranges
 
 CELLS = 8
-RANGE_CELLS = 12
 MIN_BAR_CELLS = 16
 MAX_BAR_CELLS = 40
-MIN_NAME = 12  # cells left for names beside a bar
+GIVE_WAY = ("max", "zeros", "/weight", "ms")  # before a name is cut
 MIN_HEAD = 21  # cells of the longest heading
 MIN_CHANGE = 1.5  # a smaller factor is no change
 UPDATE = "update/weight"
@@ -72,9 +71,9 @@ class GradientsPage(Page):
             verb = "falls" if fall.factor > 1 else "rises"
             yield from self.wrapped(f"The gradient {verb} {_times(fall.factor)} from {ends[0]} to {ends[1]}.")
 
-    def flow(self, rows: Sequence[FlowRow], max_rows: int | None = None, *, model: str = "model",
+    def flow(self, rows: Sequence[FoldedFlow], max_rows: int | None = None, *, model: str = "model",
              is_part: bool = False) -> Iterator[Text]:  # fmt: skip
-        """Yield one row per module call, from the loss to the inputs, with bars on a logarithmic scale.
+        """Yield one row per module call or for those of equal blocks, from the loss to the inputs, with bars.
 
         Args:
             rows: All rows.
@@ -83,18 +82,24 @@ class GradientsPage(Page):
             is_part: Whether rows are chosen or sorted, so that none is inside the one above.
         """
         shown = rows[:max_rows]
-        names = [f"{short_name(row.path, None, model)}{_call(row)}{GAP}{row.class_name}" for row in shown]
-        if not is_part:
-            names = [f"{GAP * row.depth}{name}{_call(row)}{GAP}{row.class_name}"
-                     for row, name in zip(shown, _names_inside(shown, model), strict=True)]  # fmt: skip
-        table = self._table(names, ("norm", "max", "zeros"), [row.stats.norm for row in shown])
+        paths = (_full_names if is_part else _names_inside)(shown, model)
+        names = [f"{path}{_calls(row)}{GAP}{row.rows[0].class_name}{self._copies(len(row.rows))}"
+                 for row, path in zip(shown, paths, strict=True)]  # fmt: skip
+        figures = [_figures_of_calls(folded) for folded in shown]
+        table = self._table(names, ("norm", "max", "zeros"), figures, [_norms(folded) for folded in shown])
         yield table.head("gradient at output of")
-        for name, row in zip(names, shown, strict=True):
-            yield table.row(
-                name, (number(row.stats.norm), number(row.stats.max_abs), _share(row.stats)), row.stats.norm
-            )
-        if len(shown) < len(rows):
-            yield Text(f"{format_count(len(rows) - len(shown), 'more module call')}: --full", "dim")
+        named = None
+        for name, folded, cells in zip(names, shown, figures, strict=True):
+            yield table.row(name, cells, _norms(folded))
+            odd = folded.odd_one
+            if odd is not None and not (named and odd[0].path.startswith(f"{named}.")):
+                named = odd[0].path
+                indent = GAP * (1 if is_part else folded.depth + 1)
+                yield from self._odd_one(f"{shown_path(odd[0].path, model)}{_call(odd[0])}", odd[1], indent)
+        left = sum(len(folded.rows) for folded in rows[len(shown) :])
+        if left or len(shown) < sum(len(folded.rows) for folded in shown):
+            yield Text(f"{format_count(left, 'more module call')}: --full" if left else "Each one: --full", "dim")
+        yield from table.dropped()
 
     def parameters(self, rows: Sequence[ParameterRow], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per leaf: the gradient that was accumulated into it."""
@@ -102,73 +107,78 @@ class GradientsPage(Page):
         shown = rows[:max_rows]
         names = [row.name + (f" (from {row.num_added:,})" if row.num_added > 1 else "") for row in shown]
         heads = ("norm", "max", "zeros", "/weight", *([UPDATE] if has_updates else []))
-        table = self._table(names, heads, [row.stats.norm for row in shown if row.stats is not None])
+        figures = [_figures_of_leaf(row)[: len(heads)] for row in shown]
+        norms = [[] if row.stats is None else [row.stats.norm] for row in shown]
+        table = self._table(names, heads, figures, norms)
         yield table.head("gradient of")
-        for name, row in zip(names, shown, strict=True):
-            if row.stats is None:
-                figures = ["none" if row.is_missing else UNKNOWN, "", "", ""]
-            else:
-                figures = [number(row.stats.norm), number(row.stats.max_abs), _share(row.stats), number(row.ratio)]
-            figures += [number(row.update_ratio)] if has_updates else []
-            yield table.row(name, figures, 0.0 if row.stats is None else row.stats.norm)
+        yield from map(table.row, names, figures, norms)
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
+        yield from table.dropped()
 
     def folded(self, rows: Sequence[FoldedRow], max_rows: int | None) -> Iterator[Text]:
         """Yield one row for the parameters of equal blocks, with the ranges of their figures, and the odd one out."""
         shown = rows[:max_rows]
         has_updates = any(row.update_norm is not None for folded in shown for row in folded.rows)
-        names = [f"{folded.name}{_copies(folded, 'x' if not self.unicode else '×')}" for folded in shown]
-        table = FigureTable(self, names, ("norm", "/weight", *([UPDATE] if has_updates else [])), None, RANGE_CELLS)
+        names = [f"{folded.name}{self._copies(len(folded.rows))}" for folded in shown]
+        heads = ("norm", "/weight", *([UPDATE] if has_updates else []))
+        figures = [_figures_of_leaves(folded)[: len(heads)] for folded in shown]
+        table = self._table(names, heads, figures, None)
         yield table.head("gradient of")
-        for name, folded in zip(names, shown, strict=True):
-            first = folded.rows[0]
-            ratios = [_range(row.ratio for row in folded.rows)]
-            ratios += [_range(row.update_ratio for row in folded.rows)] if has_updates else []
-            norm = "none" if first.is_missing else UNKNOWN if first.stats is None else _range(folded.norms)
-            yield table.row(name, (norm, *ratios))
-            yield from self._odd_one(folded)
+        for name, folded, cells in zip(names, shown, figures, strict=True):
+            yield table.row(name, cells)
+            if folded.odd_one is not None:
+                yield from self._odd_one(folded.odd_one[0].name, folded.odd_one[1])
         left = sum(len(folded.rows) for folded in rows[len(shown) :])
         yield from self.wrapped(
             f"{format_count(left, 'more leaf', 'more leaves')}: --full" if left else "Each one: --full", "dim"
         )
+        yield from table.dropped()
 
-    def _odd_one(self, folded: FoldedRow) -> Iterator[Text]:
-        odd = folded.odd_one
-        if odd is not None:
-            row, times = odd
-            yield from self.wrapped(f"{row.name}: {format_times(times)} the others", "yellow", indent=GAP)
+    def _copies(self, times: int) -> str:
+        return f" {'×' if self.unicode else 'x'}{times:,}" if times > 1 else ""
+
+    def _odd_one(self, name: str, times: float, indent: str = GAP) -> Iterator[Text]:
+        yield from self.wrapped(f"{name}: {format_times(times)} the others", "yellow", indent=indent)
 
     def nodes(self, graph: Graph, rows: Sequence[NodeGradients], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per node."""
         shown = rows[:max_rows]
         names = [_node_name(graph, ran) for ran in shown]
-        table = self._table(names, ("norm in", "out", "zeros", "ms"), None)
+        figures = [_figures_of_node(ran) for ran in shown]
+        table = self._table(names, ("norm in", "out", "zeros", "ms"), figures, None)
         yield table.head("node")
-        for name, ran in zip(names, shown, strict=True):
-            zeros = next((_share(stats) for stats in known(ran.outgoing)), "")
-            seconds = "" if ran.seconds is None else f"{ran.seconds * 1e3:.2f}"
-            yield table.row(name, (_norm(ran.incoming), _norm(ran.outgoing), zeros, seconds))
+        yield from map(table.row, names, figures)
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more node')}: --full", "dim")
         devices = sorted({name for ran in rows if ran.seconds is None for name in devices_of(graph.nodes[ran.node])})
         if devices:
             yield from self.wrapped(f"ms: not timed on {', '.join(devices)}; --timeline waits for kernels.", "dim")
+        yield from table.dropped()
 
-    def _table(self, names: Sequence[str], heads: Sequence[str], norms: Sequence[float] | None) -> "FigureTable":
-        return FigureTable(self, names, heads, norms)
+    def _table(
+        self,
+        names: Sequence[str],
+        heads: Sequence[str],
+        figures: Sequence[Sequence[str]],
+        norms: Sequence[Sequence[float]] | None,
+    ) -> "FigureTable":
+        return FigureTable(self, names, heads, figures, norms)
 
 
 class FigureTable:
-    """Rows of a name, figures beside it, and a bar on a logarithmic scale whose ends the heading names."""
+    """Rows of a name, figures beside it, and a bar on a logarithmic scale whose ends the heading names.
+
+    Before a name is cut, columns give way: those of `GIVE_WAY`, in this order.
+    """
 
     def __init__(
         self,
         page: Page,
         names: Sequence[str],
         heads: Sequence[str],
-        norms: Sequence[float] | None,
-        least_cells: int = CELLS,
+        figures: Sequence[Sequence[str]],
+        norms: Sequence[Sequence[float]] | None,
     ) -> None:
         """Choose the widths.
 
@@ -176,20 +186,35 @@ class FigureTable:
             page: Its width and characters.
             names: The names of all rows.
             heads: The names of the columns of figures.
-            norms: What the bars show; None: there are no bars.
-            least_cells: Of a column of figures.
+            figures: Those of all rows.
+            norms: What the bars show, one number or several in a row; None: there are no bars.
         """
         self._page = page
         self._heads = heads
-        self._cells = [max(least_cells, cell_len(head)) for head in heads]
-        self._scale = LogScale(norms or ())
-        figures = sum(self._cells) + len(GAP) * len(heads)
-        longest = max(map(cell_len, names), default=0)
-        room = page.width - figures
-        has_bars = norms is not None and room - MIN_BAR_CELLS - len(GAP) >= MIN_NAME
-        self._name = max(min(max(longest, MIN_HEAD), room - (MIN_BAR_CELLS + len(GAP) if has_bars else 0)), 10)
+        self._cells = [max(CELLS, *map(cell_len, column)) for column in zip(heads, *figures, strict=True)]
+        self._scale = LogScale([norm for several in norms or () for norm in several])
+        longest = max(MIN_HEAD, *(cell_len(page.visible(name)) for name in names), 0)
+        self._empty = {head for head, *cells in zip(heads, *figures, strict=True) if not any(cells)}
+        has_bars = norms is not None and self._make_room(longest, has_bars=True)
+        if not has_bars:
+            self._make_room(longest, has_bars=False)
+        self._name = max(min(longest, self._room(has_bars=has_bars)), 10)
         self._shown = dict(zip(names, page.apart(names, self._name), strict=True))
-        self._bar = min(room - self._name - len(GAP), MAX_BAR_CELLS) if has_bars else 0
+        self._bar = min(self._room(has_bars=False) - self._name - len(GAP), MAX_BAR_CELLS) if has_bars else 0
+
+    def _make_room(self, longest: int, *, has_bars: bool) -> bool:
+        """Drop as many columns as needed, those first that are empty; return whether there is room for names then."""
+        self._dropped: list[str] = []
+        for head in sorted(GIVE_WAY, key=lambda head: head not in self._empty):
+            if head in self._heads and longest > self._room(has_bars=has_bars):
+                self._dropped.append(head)
+        return longest <= self._room(has_bars=has_bars)
+
+    def _room(self, *, has_bars: bool) -> int:
+        """Count the cells that are left for names."""
+        columns = zip(self._heads, self._cells, strict=True)
+        figures = sum(cells + len(GAP) for head, cells in columns if head not in self._dropped)
+        return self._page.width - figures - (MIN_BAR_CELLS + len(GAP) if has_bars else 0)
 
     def head(self, name: str) -> Text:
         """Write the heading; above the bars, what their ends stand for."""
@@ -200,19 +225,28 @@ class FigureTable:
         line.truncate(self._page.width)
         return line
 
-    def row(self, name: str, figures: Sequence[str], norm: float = 0.0) -> Text:
-        """Write a row."""
+    def row(self, name: str, figures: Sequence[str], norms: Sequence[float] = ()) -> Text:
+        """Write a row; the bar of several norms is full up to the least, and light up to the greatest."""
         line = self._line(name, figures)
-        line.append(self._page.bar(round(8 * self._bar * self._scale.share(norm))), "cyan")
+        shares = sorted(self._scale.share(norm) for norm in norms) or [0.0]
+        bar = self._page.bar(round(8 * self._bar * shares[0]))
+        line.append(bar, "cyan")
+        line.append(("░" if self._page.unicode else "-") * (round(self._bar * shares[-1]) - cell_len(bar)), "cyan")
         line.rstrip()
         line.truncate(self._page.width)  # a very narrow terminal loses the last columns
         return line
 
+    def dropped(self) -> Iterator[Text]:
+        """Yield which columns gave way."""
+        names = ", ".join(head for head in self._heads if head in self._dropped and head not in self._empty)
+        if names:
+            yield Text(self._page.fit(f"not shown at this width: {names}", self._page.width), "dim")
+
     def _line(self, name: str, figures: Sequence[str]) -> Text:
         text = self._shown.get(name) or self._page.fit(name, self._name)
-        columns = zip(figures, self._cells, strict=True)
-        cells = "".join(f"{GAP}{figure:>{cells}}" for figure, cells in columns)
-        return Text(f"{text}{' ' * (self._name - cell_len(text))}{cells}{GAP}")
+        columns = zip(self._heads, figures, self._cells, strict=True)
+        shown = (f"{GAP}{figure:>{cells}}" for head, figure, cells in columns if head not in self._dropped)
+        return Text(f"{text}{' ' * (self._name - cell_len(text))}{''.join(shown)}{GAP}")
 
 
 class LogScale:
@@ -243,10 +277,6 @@ def _times(factor: float) -> str:
     return f"{times:.1f}-fold" if times < 10 else f"{times:,.0f}-fold"
 
 
-def _copies(folded: FoldedRow, sign: str) -> str:
-    return f" {sign}{len(folded.rows):,}" if len(folded.rows) > 1 else ""
-
-
 def _range(values: Iterable[float | None]) -> str:
     """Write the least and the greatest: `9e-03..2e-02`, `2.6..2.8e-02`; one number where they are equal."""
     found = [value for value in values if value is not None]
@@ -255,20 +285,62 @@ def _range(values: Iterable[float | None]) -> str:
     low, high = number(min(found)), number(max(found))
     if low == high:
         return low
-    exponents = {text.partition("e")[2] for text in (low, high)}
-    return f"{low.partition('e')[0]}..{high}" if len(exponents) == 1 else f"{min(found):.0e}..{max(found):.0e}"
+    if low.partition("e")[2] == high.partition("e")[2]:
+        return f"{low.partition('e')[0]}..{high}"
+    brief = [f"{value:.0e}" for value in (min(found), max(found))]
+    return "..".join((low, high) if brief[0] == brief[1] else brief)
 
 
 def _call(row: FlowRow) -> str:
     return f" (call {row.call})" if row.call > 1 else ""
 
 
-def _names_inside(rows: Sequence[FlowRow], model: str) -> Iterator[str]:
-    """Name each module relative to the one around it; an index keeps its parent."""
+def _calls(folded: FoldedFlow) -> str:
+    calls = {row.call for row in folded.rows}
+    return _call(folded.rows[0]) if len(calls) == 1 else f" (calls {format_ranges(calls)})"
+
+
+def _norms(folded: FoldedFlow) -> list[float]:
+    return [row.stats.norm for row in folded.rows]
+
+
+def _full_names(rows: Sequence[FoldedFlow], model: str) -> Iterator[str]:
+    yield from (shown_path(name_by_indices(one.path for one in row.rows), model) for row in rows)
+
+
+def _names_inside(rows: Sequence[FoldedFlow], model: str) -> Iterator[str]:
+    """Name each module relative to the one around it, and indented below it; an index keeps its parent."""
     around: dict[int, str] = {}
     for row in rows:
-        yield short_name(row.path, around.get(row.depth - 1), model)
-        around[row.depth] = row.path
+        first = row.rows[0].path
+        name = short_name(first, around.get(row.depth - 1), model)
+        yield f"{GAP * row.depth}{with_indices_of(name, (one.path for one in row.rows))}"
+        around[row.depth] = first
+
+
+def _figures_of_calls(folded: FoldedFlow) -> tuple[str, ...]:
+    stats = [row.stats for row in folded.rows]
+    return _range(_norms(folded)), _range(each.max_abs for each in stats), _shares(stats)
+
+
+def _figures_of_leaf(row: ParameterRow) -> list[str]:
+    update = number(row.update_ratio)
+    if row.stats is None:
+        return ["none" if row.is_missing else UNKNOWN, "", "", "", update]
+    return [number(row.stats.norm), number(row.stats.max_abs), _share(row.stats), number(row.ratio), update]
+
+
+def _figures_of_leaves(folded: FoldedRow) -> list[str]:
+    first = folded.rows[0]
+    norm = "none" if first.is_missing else UNKNOWN if first.stats is None else _range(folded.norms)
+    ratios = (row.ratio for row in folded.rows), (row.update_ratio for row in folded.rows)
+    return [norm, *map(_range, ratios)]
+
+
+def _figures_of_node(ran: NodeGradients) -> tuple[str, ...]:
+    zeros = next((_share(stats) for stats in known(ran.outgoing)), "")
+    seconds = "" if ran.seconds is None else f"{ran.seconds * 1e3:.2f}"
+    return _norm(ran.incoming), _norm(ran.outgoing), zeros, seconds
 
 
 def _node_name(graph: Graph, ran: NodeGradients) -> str:
@@ -289,6 +361,13 @@ def _share(stats: GradientStats) -> str:
         return f"{stats.num_nonfinite:,} bad" if stats.num_nonfinite < 10_000 else f"{stats.num_nonfinite:.0e} bad"
     share = 100 * stats.zero_share
     return "" if share == 0 else "<1%" if share < 1 else f"{share:.0f}%"
+
+
+def _shares(several: Sequence[GradientStats]) -> str:
+    """Write the least and the greatest share of zeros, or the most bad elements."""
+    ordered = sorted(several, key=lambda stats: (stats.num_nonfinite, stats.zero_share))
+    least, most = _share(ordered[0]), _share(ordered[-1])
+    return most if least == most or ordered[-1].num_nonfinite else f"{least.removesuffix('%') or '0'}..{most}"
 
 
 def _norm(gradients: Sequence[Measured]) -> str:

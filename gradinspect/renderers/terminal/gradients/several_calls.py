@@ -65,13 +65,15 @@ class StepsPage(GradientsPage):
         shown = rows[:max_rows]
         line = min(len(steps), MAX_LINE)
         heads = [f"#{step.number}" for step in (steps if each else (steps[0], steps[-1]))]
-        table = self._table([move.name for move in shown], [*heads, *update, *([] if each else [" " * line])], None)
-        yield table.head("gradient norm of")
+        heads = [*heads, *update, *([] if each else [" " * line])]
+        names, figures = [move.name for move in shown], list[list[str]]()
         for move in shown:
-            rows_shown = move.rows if each else (move.rows[0], move.rows[-1])
-            figures = [_figure(row) for row in rows_shown]
-            figures += [number(_last_update(move))] if has_updates else []
-            yield table.row(move.name, [*figures, *([] if each else [self.line(move.norms)])])
+            row = [_figure(row) for row in (move.rows if each else (move.rows[0], move.rows[-1]))]
+            row += [number(_last_update(move))] if has_updates else []
+            figures.append([*row, *([] if each else [self.line(move.norms)])])
+        table = self._table(names, heads, figures, None)
+        yield table.head("gradient norm of")
+        yield from map(table.row, names, figures)
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
 

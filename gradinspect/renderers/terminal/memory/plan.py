@@ -24,7 +24,7 @@ from gradinspect.analyses.planning.report import (
 from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.renderers.terminal.page import Page
-from gradinspect.units import format_bytes, format_count
+from gradinspect.units import format_beside, format_bytes, format_count
 
 MAX_PLANS = 5
 _TRIED = (
@@ -73,7 +73,8 @@ class PlanPage(Page):
         for outcome in rows:
             ratio = flops_ratio(outcome, search.plain)
             work = "" if ratio is None else f"x{ratio:.2f}"
-            start = f"{format_bytes(outcome.peak_bytes):>12}{format_bytes(outcome.held_bytes):>12}{work:>8}  "
+            peak, held = format_beside(outcome.peak_bytes, search.limit), format_bytes(outcome.held_bytes)
+            start = f"{peak:>12}{held:>12}{work:>8}  "
             first, *rest = self.paragraph(_described(outcome, "×" if self.unicode else "x"), " " * len(start))
             yield Text(start) + first[len(start) :]
             yield from rest
@@ -122,15 +123,17 @@ def _described(outcome: PlanOutcome, times: str) -> str:
 
 def _verdict(report: PlanReport) -> str:
     search = report.search
-    limit, peak = format_bytes(search.limit), peak_of(search.plain)
+    peak = peak_of(search.plain, search.limit)
     if not search.fitting:
         return lowest_sentence(report)
     best = search.fitting[0]
+    limit = format_beside(search.limit, best.peak_bytes)
     if not report.fits:
         return f"It should fit with a change, but what was measured does not: limit {limit}, {report.source}"
     if not best.plan.changes:
         return f"It fits as it is: peak {peak}, limit {limit}, {report.source}"
-    return f"It fits with a change: peak {peak_of(best)} instead of {peak}, limit {limit}, {report.source}"
+    lower = peak_of(best, search.limit)
+    return f"It fits with a change: peak {lower} instead of {peak}, limit {limit}, {report.source}"
 
 
 def _where(place: NamedPlace | None) -> str:

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from gradinspect.analyses.planning.sizes import SizeTable
 from gradinspect.renderers.terminal.page import Page
-from gradinspect.units import format_bytes
+from gradinspect.units import format_beside, format_bytes
 
 
 class SizePage(Page):
@@ -20,7 +20,7 @@ class SizePage(Page):
         yield Text(f"  {self.visible(table.name):>{width}}{'peak':>14}", "bold")
         for row in table.rows:
             verdict = "" if table.limit is None or row.failure or row.peak_bytes <= table.limit else "  does not fit"
-            what = f"{format_bytes(row.peak_bytes):>14}{verdict}" if not row.failure else "  "
+            what = f"{format_beside(row.peak_bytes, table.limit):>14}{verdict}" if not row.failure else "  "
             yield Text(self.fit(f"  {row.size:>{width}}{what}{row.failure}", self.width))
         yield Text()
         for note in table.notes:
@@ -31,9 +31,9 @@ class SizePage(Page):
 def _verdict(table: SizeTable) -> str:
     if table.limit is None:
         return f"Peaks by {table.name}, {table.source}"
-    limit = format_bytes(table.limit)
     if table.largest is None:
-        return f"No {table.name} fits: limit {limit}, {table.source}"
+        return f"No {table.name} fits: limit {format_bytes(table.limit)}, {table.source}"
     peak = next(row.peak_bytes for row in table.rows if row.size == table.largest)
     fitting = f"The largest {table.name} that fits is {table.largest}"
-    return f"{fitting}: peak {format_bytes(peak)}, limit {limit}, {table.source}"
+    limit = format_beside(table.limit, peak)
+    return f"{fitting}: peak {format_beside(peak, table.limit)}, limit {limit}, {table.source}"

@@ -20,12 +20,12 @@ from gradinspect.analyses.memory.step import (
     by_device,
     device_name,
     folded_groups,
+    folded_room,
     is_accelerator,
     moment_name,
     needed_bytes,
     odd_group,
     on_device,
-    to_make_room,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.analyses.structure.call_names import shown_path
@@ -33,7 +33,7 @@ from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import format_times
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import cut_end
-from gradinspect.units import format_bytes, format_count
+from gradinspect.units import format_beside, format_bytes, format_count
 
 MAX_ROWS = 12
 MAX_LABEL = 78  # cells: bytes stay near the names on a wide terminal
@@ -52,7 +52,7 @@ class StepMemoryPage(Page):
         yield self._line(_verdict(memory, limit), "bold")
         yield from self.paragraph(memory.made_up, "  ")
         first, *others = by_device(memory)
-        yield from self._moment(memory, first)
+        yield from self._moment(memory, first, limit)
         if limit is not None and memory.peak_bytes > limit:
             yield from self._room(memory, limit)
         if others:
@@ -61,8 +61,8 @@ class StepMemoryPage(Page):
         for other in others:
             if is_accelerator(other.on):
                 yield Text()
-                yield self._line(f"{other.on}: peak {format_bytes(other.peak_bytes)}", "bold")
-                yield from self._moment(memory, other)
+                yield self._line(f"{other.on}: peak {format_beside(other.peak_bytes, limit)}", "bold")
+                yield from self._moment(memory, other, limit)
                 yield from self._device(other, by, choice, f" on {other.on}")
         yield from self._collectives(memory, choice.top)
         yield Text()
@@ -70,10 +70,11 @@ class StepMemoryPage(Page):
             yield from self.paragraph(note)
         yield from self.paragraph(f"Not counted: {', '.join(memory.not_counted)}.")
 
-    def _moment(self, memory: StepMemory, one: StepMemory) -> Iterator[Text]:
+    def _moment(self, memory: StepMemory, one: StepMemory, limit: int | None) -> Iterator[Text]:
         """Yield what the allocator of a device gives out, and when its peak was."""
         if one.device is not None:
-            allocated, reserved = format_bytes(one.device.allocated_bytes), format_bytes(one.device.reserved_bytes)
+            sizes = one.device.allocated_bytes, one.device.reserved_bytes
+            allocated, reserved = (format_beside(size, limit) for size in sizes)
             where = one.on if memory.is_real else "CUDA"
             yield self._line(f"  on {where}: {allocated} allocated, {reserved} reserved", "bold")
         yield from (self._line(line) for line in _moment(one.at, memory.model_name))
@@ -99,11 +100,13 @@ class StepMemoryPage(Page):
         excess = format_bytes(memory.peak_bytes - limit)
         yield Text()
         yield self._line(f"To fit, {excess} of this would have to go:", "bold")
-        groups = to_make_room(memory, limit)
-        for group in groups[:MAX_ROWS]:
-            yield self._row(f"{group.label}: {group.detail}", group.num_bytes, memory.peak_bytes)
-        if len(groups) > MAX_ROWS:
-            yield self._rest(groups[MAX_ROWS:], memory.peak_bytes, len(groups) - MAX_ROWS)
+        folded = folded_room(memory, limit)
+        names = [f"{group.label}{self._copies(same)}: {group.detail}" for group, same in folded[:MAX_ROWS]]
+        for (group, _), name in zip(folded, self.apart(names, self._label_room), strict=False):
+            yield self._row(name, group.num_bytes, memory.peak_bytes)
+        num_left = sum(len(same) for _, same in folded[MAX_ROWS:])
+        if num_left:
+            yield self._rest([group for group, _ in folded[MAX_ROWS:]], memory.peak_bytes, num_left)
 
     def _table(self, title: str, rows: Sequence[FoldedGroup], total: int, choice: RowChoice) -> Iterator[Text]:
         """Yield a title and a row per group."""
@@ -119,7 +122,7 @@ class StepMemoryPage(Page):
 
     def _label(self, group: PeakGroup, same: Sequence[PeakGroup]) -> str:
         """Name a group; of equal blocks, say what each has, or which one is odd, if there is room."""
-        copies = f" {'×' if self.unicode else 'x'}{len(same):,}" if len(same) > 1 else ""
+        copies = self._copies(same)
         label = f"{group.label}{copies}  {group.detail}".rstrip()
         if not copies or group.detail:
             return label
@@ -129,6 +132,9 @@ class StepMemoryPage(Page):
         words = f"{odd.name}: {format_times(odd.times)} the others" if odd else each
         fitting = (text for text in (words, each) if cell_len(self.visible(f"{label}  {text}")) <= self._label_room)
         return "  ".join((label, *islice(fitting, 1)))
+
+    def _copies(self, same: Sequence[PeakGroup]) -> str:
+        return f" {'×' if self.unicode else 'x'}{len(same):,}" if len(same) > 1 else ""
 
     def _rest(self, groups: Sequence[PeakGroup], total: int, count: int) -> Text:
         return self._row(format_count(count, "other"), sum(group.num_bytes for group in groups), total)
@@ -211,7 +217,7 @@ def _verdict(memory: StepMemory, limit: int | None) -> str:
     place, device = memory.place, memory.device
     source = memory.source if place is None else f"{memory.source}, rank {place.rank} of {place.world_size}"
     how = "measured" if memory.is_real else "predicted"
-    peak = f"{format_bytes(memory.peak_bytes)}{on_device(memory)} ({how})"
+    peak = f"{format_beside(memory.peak_bytes, limit)}{on_device(memory)} ({how})"
     if limit is None:
         return f"Peak: {peak}, {source}"
     if needed_bytes(memory) <= limit:
@@ -219,7 +225,7 @@ def _verdict(memory: StepMemory, limit: int | None) -> str:
     else:
         is_between = device is not None and device.allocated_bytes <= limit
         verdict = "It may fit" if is_between else "It does not fit"
-    return f"{verdict}: peak {peak}, limit {format_bytes(limit)}, {source}"
+    return f"{verdict}: peak {peak}, limit {format_beside(limit, memory.peak_bytes)}, {source}"
 
 
 def _moment(at: Origin, model: str) -> Iterator[str]:

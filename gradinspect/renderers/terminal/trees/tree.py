@@ -3,6 +3,7 @@
 What comes in: a `Graph`. What goes out: lines of `rich.text.Text`, none wider than asked for.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice, pairwise
 
@@ -17,7 +18,7 @@ from gradinspect.analyses.structure.folding import Scope, fold_graph, node_ids
 from gradinspect.analyses.structure.outline import IsOpen, outline
 from gradinspect.analyses.structure.outline_rows import Guide, Row, guides_below, split_row
 from gradinspect.graph import Frame, Graph, Record, own_frame
-from gradinspect.renderers.terminal.text import Part, fit, shorten, visible
+from gradinspect.renderers.terminal.text import Part, cut_start, fit, shorten_apart, visible
 from gradinspect.renderers.terminal.trees.tree_rows import RowWriter
 from gradinspect.renderers.terminal.trees.tree_words import Symbols
 from gradinspect.units import format_bytes, format_count, format_share
@@ -245,13 +246,27 @@ class TreePage:
         return "" if frame is None else f"  {self.sources[frame]}"
 
     def _source_texts(self, room: int) -> dict[int, str]:
+        """Write locations as `train.py:22`; different files are never written alike."""
         used = sorted({node.frame for node in self.graph.nodes if node.frame is not None})
-        return {frame: self._place(self.graph.frames[frame], room) for frame in used}
+        frames = [self.graph.frames[frame] for frame in used]
+        room -= max((len(f":{frame.line}") for frame in frames), default=0)
+        names = self._file_names({frame.file for frame in frames}, room)
+        return {place: f"{names[frame.file]}:{frame.line}" for place, frame in zip(used, frames, strict=True)}
+
+    def _file_names(self, files: Iterable[str], room: int) -> dict[str, str]:
+        """Name files without their folders unless these tell them apart; a long name keeps its end."""
+        paths = sorted(files)
+        times = Counter(path.rpartition("/")[2] for path in paths)
+        names = [path if times[path.rpartition("/")[2]] > 1 else path.rpartition("/")[2] for path in paths]
+        suffixes = [".py" if name.endswith(".py") else "" for name in names]
+        stems = [visible(name.removesuffix(".py"), unicode=self.options.unicode) for name in names]
+        room -= max(map(len, suffixes), default=0)
+        shown = shorten_apart(stems, room, self.symbols.ellipsis, cut_start)
+        return {path: stem + suffix for path, stem, suffix in zip(paths, shown, suffixes, strict=True)}
 
     def _place(self, frame: Frame, room: int) -> str:
-        """Write a location as `train.py:22`; a long name loses its middle, never the line number."""
-        name = visible(frame.file.rpartition("/")[2], unicode=self.options.unicode)
-        return f"{shorten(name, room - len(f':{frame.line}'), self.symbols.ellipsis)}:{frame.line}"
+        """Write one location; a long name keeps its end, and always the line number."""
+        return f"{self._file_names([frame.file], room - len(f':{frame.line}'))[frame.file]}:{frame.line}"
 
     def _legend(self) -> Text:
         leaf, arrow = self.symbols.leaf, self.symbols.arrow
@@ -271,8 +286,9 @@ class TreePage:
 
 
 def _least(parts: Iterable[Part]) -> int:
-    """Return how wide a row is before a name in it is cut."""
-    return sum(cell_len(part.brief or part.text) for part in parts if not part.is_optional)
+    """Return how wide a row is before a name in it is cut, or a class is not spelled as elsewhere."""
+    shown = (part for part in parts if not part.is_optional)
+    return sum(cell_len(part.text if part.is_brief_last else part.brief or part.text) for part in shown)
 
 
 def _needed(parts: Iterable[Part]) -> int:

@@ -88,7 +88,8 @@ class RowWriter:
             else:
                 name = self._visible(leaf.name or self._number(source))
                 mark = f"{self.symbols.leaf} "
-                yield Part(mark + name, "yellow", can_shrink=True, can_wrap=True, brief=mark + self._end_of(name))
+                brief = mark + self.ends_of_leaves.get(name, name)
+                yield Part(mark + name, "yellow", can_shrink=True, can_wrap=True, brief=brief)
         if len(sources) > MAX_INPUTS:
             yield Part(f" and {len(sources) - MAX_INPUTS:,} more", "dim", can_wrap=True)
 
@@ -100,7 +101,7 @@ class RowWriter:
             yield Part(f" {self.symbols.arrow} " if number else "")
             yield Part(f"{self._number(node_id)} ", "cyan")
             name = self._visible(node.name)
-            yield Part(name, "bold", can_shrink=True, brief=name.removesuffix("Backward0"))
+            yield Part(name, "bold", can_shrink=True, brief=name.removesuffix("Backward0"), is_brief_last=True)
             if not row.ends_in_leaf:
                 yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
             yield from self._marks(node)
@@ -112,7 +113,7 @@ class RowWriter:
             call = self.graph.modules[row.call]
             yield Part("  ")
             name = self._visible(call_name(self.graph, call))
-            yield Part(name, "yellow", can_shrink=True, brief=self._end_of(name, 1))
+            yield Part(name, "yellow", can_shrink=True, brief=self.ends_of_calls.get(name, name))
             yield Part(f" {self._visible(call.class_name)}", is_optional=True)
         for node_id in row.nodes:
             yield from self._nones(node_id)
@@ -317,14 +318,34 @@ class RowWriter:
         name = node.leaf.name if node.leaf else None
         yield Part(f"{self.symbols.leaf} ", "yellow")
         text = self._visible(name) if name else self._number(node_id)
-        yield Part(text, "yellow", can_shrink=True, brief=self._end_of(text))
+        yield Part(text, "yellow", can_shrink=True, brief=self.ends_of_leaves.get(text, text))
         yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
         if self.uses[node_id] > 1:
             yield Part(f"  used {self.symbols.times}{self.uses[node_id]:,}", "dim")
         if node.hooks:
             yield Part(f"  {format_count(len(node.hooks), 'hook')}", "magenta", can_wrap=True)
 
-    def _end_of(self, name: str, num_parts: int = 2) -> str:
+    @cached_property
+    def ends_of_leaves(self) -> dict[str, str]:
+        """The end of each leaf's name that no other leaf's has: `…mlp.weight`, or `…h.3.mlp.weight` of several."""
+        return self._ends_apart((node.leaf.name for node in self.graph.nodes if node.leaf and node.leaf.name), 2)
+
+    @cached_property
+    def ends_of_calls(self) -> dict[str, str]:
+        """The end of each module call's name that no other call's has."""
+        return self._ends_apart((call_name(self.graph, call) for call in self.graph.modules), 1)
+
+    def _ends_apart(self, names: Iterable[str], least: int) -> dict[str, str]:
+        """Cut each name to the shortest end, of `least` parts or more, that no other one has, unless there is none."""
+        left, ends = set(map(self._visible, names)), dict[str, str]()
+        for num_parts in range(least, max((name.count(".") for name in left), default=0) + 2):
+            cut = {name: self._end_of(name, num_parts) for name in left}
+            times = Counter(cut.values())
+            ends |= {name: end for name, end in cut.items() if times[end] == 1}
+            left -= ends.keys()
+        return ends
+
+    def _end_of(self, name: str, num_parts: int) -> str:
         """Keep the end of a long name, which tells it from its neighbors; an index keeps its parent."""
         parts = name.split(".")
         start = len(parts) - num_parts
