@@ -65,6 +65,18 @@ def calls_of(file: str, name: str) -> Iterator[ast.Call]:
             yield node
 
 
+def calls_at(file: str, name: str, line: int) -> Iterator[Any]:
+    """Yield the calls of a method on a line."""
+    yield from (call for call in calls_of(file, name) if contains(call, line))
+
+
+def assignments_of(file: str, name: str) -> Iterator[ast.Assign]:
+    """Yield the statements that assign a variable or an attribute, by its text: `self.target`."""
+    for node in ast.walk(_tree(file) or ast.Module([], [])):
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) == name for target in node.targets):
+            yield node
+
+
 def makers_of(file: str, name: str) -> Iterator[int]:
     """Yield the lines of a file that call a class by its name: `nn.LayerNorm(1)`, `LayerNorm(1)`."""
     for node in ast.walk(_tree(file) or ast.Module([], [])):

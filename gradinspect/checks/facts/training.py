@@ -123,9 +123,9 @@ class TwoInOneMemory(Record, frozen=True, kw_only=True):
 class SharedWeights(Record, frozen=True, kw_only=True):
     """Weights that the program keeps apart from those that are trained are in the same memory."""
 
-    kind: Literal["average", "state"]
-    name: str  # of the parameter; the variable with the state dict
-    taken: str = ""  # how the program asks for the state dict
+    kind: Literal["average", "state", "model"]
+    name: str  # of the parameter; the variable with the state dict, or with the model that is to be a copy
+    taken: str = ""  # how the program asks for the state dict; the variable with the same model
     shared: Frame | None = None
     used: Frame | None = None
 

@@ -280,9 +280,10 @@ class TrainingLog:
             self._scaled.note(scaler, result)
 
     def _on_load(self, module: Any, args: Any, kwargs: Any, result: Any, frame: FrameType) -> None:
-        found = unloaded(
-            module, args[0] if args else kwargs.get("state_dict"), result, self._frame(self._number(frame))
-        )
+        state = args[0] if args else kwargs.get("state_dict")
+        found = unloaded(module, state, result, self._frame(self._number(frame)))
+        with plain_tensors_only():
+            self._sharing.loaded(module, state, frame)
         if found is None:
             self._loaded.add(id(module))
         else:
