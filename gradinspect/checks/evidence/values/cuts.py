@@ -33,7 +33,7 @@ from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, explain
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
 from gradinspect.checks.evidence.values.perhaps_meant import bootstrap_note, bootstraps, repeated_terms
 from gradinspect.checks.evidence.values.refused import loss_without_graph
-from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, FlowOutcome, Read, ancestors, descendants
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, FlowOutcome, Read, ancestors, descendants
 from gradinspect.checks.facts.values import (
     ConstantTerm,
     DivergenceInput,
@@ -202,7 +202,7 @@ class GradientCuts:
             for made, used, _ in sampled_inputs(calls, root):
                 yield from self._judged(
                     SampledInput(
-                        is_normal=calls[made].op == NORMAL,
+                        is_normal=calls[made].cause != "sample",
                         sampled=self._line(made),
                         used=self._line(used),
                         backward=backward,
