@@ -89,6 +89,7 @@ class TrainingLog:
         self._loaded: set[int] = set()  # ids of modules
         self._repeated: dict[str, SharedLayer] = {}
         self._frozen_then: dict[int, list[Frozen]] = {}  # by the id of the record of an optimizer
+        self._next_look = 0  # the step after which to look for parameters that were unfrozen
         self._unheld_then: list[Unheld] = []  # when the optimizers stepped: the models may be gone in the end
         self._compiled: set[int | None] = set()  # frames that called code under torch.compile
         self._facts: list[object] = []
@@ -229,6 +230,8 @@ class TrainingLog:
         if touch is GradientTouch.FREEZES:
             if self._gradients.num_steps and leaf.requires_grad and is_leaf(leaf):
                 self._registrations.unfreeze(leaf, frame)
+                self._gradients.unfreeze(leaf)
+                self._next_look = self._gradients.num_steps + LEAST_STEPS + 1
             return
         self._gradients.exposed(leaf)
         if touch is GradientTouch.SETS_DATA:
@@ -254,7 +257,7 @@ class TrainingLog:
             self._sharing.stepped()
             self._num_calls_before_step = len(self._flow.calls)
             seen = self._optimizers.of(optimizer)
-            if seen.num_steps == LEAST_STEPS:
+            if seen.num_steps == LEAST_STEPS or self._gradients.num_steps == self._next_look:
                 self._unheld_then += self._unheld_now()
             if seen.num_steps.bit_count() == 1:  # it may be gone at the end, and what is frozen may be unfrozen
                 self._frozen_then[id(seen)] = [one for one in self._frozen_now([seen]) if one.optimizer is seen]
@@ -325,12 +328,13 @@ class TrainingLog:
 
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}
-        then = (one for one in self._unheld_then if id(one.parameter.tensor()) not in held)
+        then = (one for one in self._unheld_then
+                if one.parameter.is_forgotten or id(one.parameter.tensor()) not in held)  # fmt: skip
         anew = self._anew.found()
         found = {one.parameter.name or one.where: one for one in (*anew, *then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
-            where = "" if one.kind in ("remade", "group") else one.where
+            where = "" if one.kind in ("remade", "group", "unfrozen") else one.where
             return one.kind, where, -1 if one.frame is None else one.frame
 
         for _, group in groupby(sorted(found, key=cause), key=cause):
