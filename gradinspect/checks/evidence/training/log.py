@@ -163,6 +163,13 @@ class TrainingLog:
         """Return the frame that made an optimizer."""
         return self._optimizers.of(optimizer).created
 
+    def origin(self, made: Any) -> int | None:
+        """Return the frame that made an optimizer or a parameter of a module."""
+        if isinstance(made, Optimizer):
+            return self.created(made)
+        first = self._registrations.first_of(made)
+        return None if first is None else first.frame
+
     def last_step(self, key: int) -> LastStep | None:
         """Return the step that was the last to change a tensor, by its id."""
         held = [one for one in self._optimizers.seen if one.num_steps and key in one.holds()]
