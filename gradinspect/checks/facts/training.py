@@ -192,6 +192,14 @@ class SpoilingHook(Record, frozen=True, kw_only=True):
     backward: Frame | None = None
 
 
+class ForgottenAssignment(Record, frozen=True, kw_only=True):
+    """A loop over parameters computes new values, and assigns them to its own variable only."""
+
+    name: str  # of the variable
+    value: str  # as the program writes it
+    assigned: Frame | None = None
+
+
 class DroppedResult(Record, frozen=True, kw_only=True):
     """The result of a function that changes nothing was thrown away."""
 

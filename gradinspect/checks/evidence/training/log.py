@@ -6,7 +6,7 @@ calls of torch functions that touch a gradient. Per backward call it looks at ea
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
@@ -35,10 +35,11 @@ from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.dropped_updates import dropped_updates
+from gradinspect.checks.evidence.values.dropped_updates import dropped_updates, forgotten
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
 from gradinspect.checks.facts.backward_calls import LastStep
 from gradinspect.checks.facts.training import (
+    ForgottenAssignment,
     FrozenByAccident,
     NothingLoaded,
     OptimizerMisuse,
@@ -374,7 +375,7 @@ class TrainingLog:
     def _frozen_now(self, optimizers: Sequence[SeenOptimizer]) -> Iterator[Frozen]:
         return frozen_by_accident(optimizers, self._recorder, self._registrations, self._flow)
 
-    def _unmoved(self) -> Iterator[UnmovedParameters]:
+    def _unmoved(self) -> Iterator[UnmovedParameters | ForgottenAssignment]:
         assigned: dict[int, list[tuple[torch.Tensor, int]]] = {}
         for update in dropped_updates(self._flow.calls):
             tensor = self._flow.leaf(update.leaf)
@@ -387,6 +388,7 @@ class TrainingLog:
                 num_steps=min(count for _, count in updates), backward=self._frame(known[0].backward),
                 written=self._frame(frame),
             )  # fmt: skip
+        yield from self._forgotten(assigned)
         said = {id(tensor) for updates in assigned.values() for tensor, _ in updates}
         by_cause: dict[tuple[str, int], list[Unmoved]] = {}
         for one in self._parameters.unmoved.found():
@@ -394,6 +396,11 @@ class TrainingLog:
                 by_cause.setdefault((one.kind, id(one.optimizer)), []).append(one)
         for some in by_cause.values():
             yield unmoved_fact(some, self._frame, self._written)
+
+    def _forgotten(self, known: Collection[int]) -> Iterator[ForgottenAssignment]:
+        for one in forgotten(self._flow.calls, self._recorder.frames):
+            if one.frame not in known:
+                yield ForgottenAssignment(name=one.name, value=one.value, assigned=self._frame(one.frame))
 
     def _written(self, tensor: torch.Tensor | None) -> int | None:
         """Return the frame of the last call that wrote to a tensor."""
