@@ -78,6 +78,21 @@ def assignments_of(file: str, name: str) -> Iterator[ast.Assign]:
             yield node
 
 
+def assignment_before(file: str, name: str, line: int) -> ast.Assign | None:
+    """Return what assigns a variable before a line of the same function reads it, or an attribute in its class.
+
+    None if there is none: it is an argument.
+    """
+    around = enclosing(file, line)
+    function, whole = (
+        next((one for one in around if isinstance(one, kind)), None) for kind in (ast.FunctionDef, ast.ClassDef)
+    )
+    found = sorted(assignments_of(file, name), key=first_line)
+    before = [one for one in found if one.lineno < line and (function is None or contains(function, one.lineno))]
+    inside = [one for one in found if "." in name and whole is not None and contains(whole, one.lineno)]
+    return before[-1] if before else next(iter(inside), None)
+
+
 def forgotten_assignments(file: str) -> Iterator[tuple[str, ast.Assign]]:
     """Yield where a loop over parameters computes its own variable anew, and nothing reads that, with its name.
 

@@ -192,6 +192,15 @@ class SpoilingHook(Record, frozen=True, kw_only=True):
     backward: Frame | None = None
 
 
+class EmptiedIterator(Record, frozen=True, kw_only=True):
+    """A clipping function was given an iterator in which nothing was left."""
+
+    name: str  # of the variable
+    value: str  # what is assigned to it
+    made: Frame | None = None
+    clipped: Frame | None = None
+
+
 class ForgottenAssignment(Record, frozen=True, kw_only=True):
     """A loop over parameters computes new values, and assigns them to its own variable only."""
 

@@ -26,7 +26,7 @@ from gradinspect.recording.frames import is_own_file, source_line
 from gradinspect.recording.names.names import all_parameters
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import (
-    assignments_of,
+    assignment_before,
     calls_at,
     calls_of,
     contains,
@@ -169,28 +169,12 @@ def _under_two_names(file: str, loads: Frame | None, asks: Frame | None, folder:
     if given is None or asked is None or None in names or names[0] == names[1]:
         return None
     copy, model = ast.unparse(given), ast.unparse(asked)
-    lines = {name: _assigned_before(file, name, loads.line) for name in (model, copy)}
+    made = {name: assignment_before(file, name, loads.line) for name in (model, copy)}
+    lines = {name: 0 if one is None else one.lineno for name, one in made.items()}
     if lines[copy] < lines[model]:
         copy, model = model, copy
-    made = lines[copy]
-    return SharedWeights(
-        kind="model", name=copy, taken=model, used=loads, shared=source_line(file, made, folder) if made else None
-    )
-
-
-def _assigned_before(file: str, name: str, line: int) -> int:
-    """Return the line that assigns a variable before a line of the same function reads it, or an attribute anywhere.
-
-    0 if there is none: it is an argument.
-    """
-    around = enclosing(file, line)
-    function, whole = (
-        next((one for one in around if isinstance(one, kind)), None) for kind in (ast.FunctionDef, ast.ClassDef)
-    )
-    lines = [one.lineno for one in assignments_of(file, name)]
-    before = [one for one in lines if one < line and (function is None or contains(function, one))]
-    inside = [one for one in lines if "." in name and whole is not None and contains(whole, one)]
-    return max(before, default=min(inside, default=0))
+    shared = source_line(file, lines[copy], folder) if lines[copy] else None
+    return SharedWeights(kind="model", name=copy, taken=model, used=loads, shared=shared)
 
 
 def _last_name(node: ast.expr) -> str | None:

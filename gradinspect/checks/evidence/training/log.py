@@ -36,6 +36,7 @@ from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.dropped_updates import dropped_updates, forgotten
+from gradinspect.checks.evidence.values.emptied import EmptiedIterators
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
 from gradinspect.checks.facts.backward_calls import LastStep
 from gradinspect.checks.facts.training import (
@@ -82,6 +83,7 @@ class TrainingLog:
         self._anew = MadeAnew(self._registrations)
         self._scaled = ScaledLosses(recorder.others.identity_of)
         self._modes = Modes(recorder, folder)
+        self._emptied = EmptiedIterators(recorder, folder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._sharing = SharingWeights(recorder, self._gradients, self._shared_at, folder)
         self._num_calls_before_step = 0  # of torch functions, when an optimizer last stepped
@@ -214,8 +216,8 @@ class TrainingLog:
         self, touch: GradientTouch, args: tuple[Any, ...], tensors: Sequence[Any], frame: FrameType | None
     ) -> None:
         """Note a call of a torch function that reads or changes a gradient."""
-        if touch is GradientTouch.DROPS:
-            self._modes.dropped(frame)
+        if touch in {GradientTouch.DROPS, GradientTouch.CLIPS_NOTHING}:
+            (self._modes.dropped if touch is GradientTouch.DROPS else self._emptied.made)(frame)
         elif touch is GradientTouch.READS:
             self._gradients.read(args[0], frame)
         elif touch is GradientTouch.SETS and args[1] is None:
@@ -325,6 +327,7 @@ class TrainingLog:
             new, fact = one.successor, self._optimizer_misuse("outlived", one, one.schedule)
             if new is not None:
                 yield replace(fact, other=new.name, other_created=self._frame(new.created))
+        yield from self._emptied.facts() if self._gradients.num_steps else ()
         yield from self._modes.found.values()
         yield from self._modes.dropouts.values()
         yield from self._repeated.values()
