@@ -41,14 +41,15 @@ def findings_of_calls(calls: Sequence[WatchedCall], held_back: Mapping[str, int]
 
     Args:
         calls: In the order in which they were made.
-        held_back: The codes that count only if all calls on the same line show them, and how many calls at least.
+        held_back: The codes that count only if all calls of the same line and parameters show them, and how
+            many calls at least.
     """
     for call in calls:
         yield from call.found
         for finding in call.judged:
             if finding.code not in held_back:
                 yield finding
-            elif _counts(finding, _rounds(call, calls), held_back[finding.code]):
+            elif _counts(finding, _rounds(finding, call, calls), held_back[finding.code]):
                 yield from _without_learned(finding, call, calls)
 
 
@@ -59,8 +60,11 @@ def held_back_findings(calls: Sequence[WatchedCall], codes: Mapping[str, int]) -
     return [*dying, *(finding for finding in findings_of_calls(calls, codes) if finding.code in codes)]
 
 
-def _rounds(call: WatchedCall, calls: Sequence[WatchedCall]) -> list[WatchedCall]:
-    return [other for other in calls if other.is_complete and other.place == call.place]
+def _rounds(finding: Finding, call: WatchedCall, calls: Sequence[WatchedCall]) -> list[WatchedCall]:
+    """List the calls on the same line that reach the same parameters: it may have trained another model before."""
+    named = {call.parameters[name] for name in finding.subjects if name in call.parameters}
+    same_line = (other for other in calls if other.is_complete and other.place == call.place)
+    return [other for other in same_line if named.issubset(other.parameters.values())]
 
 
 def _counts(finding: Finding, rounds: Sequence[WatchedCall], least: int) -> bool:

@@ -346,8 +346,7 @@ class Recorder:
     def called_modules(self) -> list[nn.Module]:
         """List the outermost modules that were called, on any thread that counts, and are still alive."""
         records = self.others.records(all_threads=self._all_threads)
-        windows = (window for record in records for window in list(record.module_windows))
-        outermost = dict.fromkeys(window.module for window in windows if window.parent == NOWHERE)
+        outermost = dict.fromkeys(number for record in records for number in list(record.outermost))
         modules = (self.modules[number]() for number in outermost)
         return [module for module in modules if module is not None]
 

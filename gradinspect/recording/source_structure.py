@@ -15,6 +15,7 @@ from gradinspect.recording.frames import is_own_file
 from gradinspect.syntax import parse
 
 MAX_FILES = 32  # that are kept
+_OVER_TENSORS = ("parameters(", "buffers(", "state_dict(")
 
 
 def enclosing(file: str, line: int) -> list[ast.AST]:
@@ -63,6 +64,72 @@ def calls_of(file: str, name: str) -> Iterator[ast.Call]:
     for node in ast.walk(_tree(file) or ast.Module([], [])):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
             yield node
+
+
+def calls_at(file: str, name: str, line: int) -> Iterator[Any]:
+    """Yield the calls of a method on a line."""
+    yield from (call for call in calls_of(file, name) if contains(call, line))
+
+
+def assignments_of(file: str, name: str) -> Iterator[ast.Assign]:
+    """Yield the statements that assign a variable or an attribute, by its text: `self.target`."""
+    for node in ast.walk(_tree(file) or ast.Module([], [])):
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) == name for target in node.targets):
+            yield node
+
+
+def assignment_before(file: str, name: str, line: int) -> ast.Assign | None:
+    """Return what assigns a variable before a line of the same function reads it, or an attribute in its class.
+
+    None if there is none: it is an argument.
+    """
+    around = enclosing(file, line)
+    function, whole = (
+        next((one for one in around if isinstance(one, kind)), None) for kind in (ast.FunctionDef, ast.ClassDef)
+    )
+    found = sorted(assignments_of(file, name), key=first_line)
+    before = [one for one in found if one.lineno < line and (function is None or contains(function, one.lineno))]
+    inside = [one for one in found if "." in name and whole is not None and contains(whole, one.lineno)]
+    return before[-1] if before else next(iter(inside), None)
+
+
+def forgotten_assignments(file: str) -> Iterator[tuple[str, ast.Assign]]:
+    """Yield where a loop over parameters computes its own variable anew, and nothing reads that, with its name.
+
+    What a function writes in place, as `p = p.mul_(2)`, is no such assignment.
+    """
+    for loop in ast.walk(_tree(file) or ast.Module([], [])):
+        if isinstance(loop, ast.For) and any(text in ast.unparse(loop.iter) for text in _OVER_TENSORS):
+            names = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
+            for node in _outside_of_loops(loop.body):
+                match node:
+                    case ast.Assign(targets=[ast.Name(name)], value=value) if name in names:
+                        is_read = any(_reads(later, name) for later in _after(file, node))
+                        if _reads(value, name) and not is_read and not _writes_in_place(value):
+                            yield name, node
+
+
+def _outside_of_loops(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a loop that run once in each iteration."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ast.If | ast.With):
+            yield from _outside_of_loops([*statement.body, *getattr(statement, "orelse", ())])
+
+
+def _after(file: str, node: ast.stmt) -> Iterator[ast.AST]:
+    """Yield what comes after a statement in its function."""
+    around = enclosing(file, node.lineno)
+    scope = next((one for one in around if isinstance(one, ast.FunctionDef)), _tree(file))
+    yield from (part for part in ast.walk(scope) if getattr(part, "lineno", 0) > last_line(node))
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load) for one in ast.walk(node))
+
+
+def _writes_in_place(value: ast.expr) -> bool:
+    return any(call.rstrip("_") != call for call in calls_in(value))
 
 
 def makers_of(file: str, name: str) -> Iterator[int]:

@@ -21,6 +21,7 @@ _TIMERS = tuple(
 _MEANT_FOR_US = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE", "SIGCHLD") if hasattr(signal, name)
 )  # while we print, after the program
+_SIGNALS = tuple(signal.valid_signals())  # listed once: it takes longer than to ask for their handlers
 
 
 class HeldSignals:
@@ -105,5 +106,5 @@ def _is_main_thread() -> bool:
 
 def _handlers() -> dict[int, Any]:
     """Map each signal to its handler, if it was set from Python."""
-    found = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    found = {number: signal.getsignal(number) for number in _SIGNALS}
     return {number: handler for number, handler in found.items() if handler is not None}

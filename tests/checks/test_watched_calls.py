@@ -43,6 +43,14 @@ def test_what_may_happen_by_chance_counts_if_every_call_of_the_line_shows_it() -
     assert found(call(EACH_TIME, line=None)) == [EACH_TIME]
 
 
+def test_a_line_may_have_trained_another_model_before() -> None:
+    """Calls that do not reach the parameters of a finding say nothing about it."""
+    before = WatchedCall(line=BACKWARD, parameters={"a": 1, "z": 2}, is_complete=True)
+
+    assert found(before, call(DEAD)) == [DEAD]
+    assert found(call(), call(DEAD)) == []
+
+
 def test_findings_come_in_the_order_of_the_calls() -> None:
     """What an earlier call made comes before what a later one met at its start."""
     later = WatchedCall(line=BACKWARD, found=[EACH_TIME])

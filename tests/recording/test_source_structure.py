@@ -9,12 +9,15 @@ from types import ModuleType
 import pytest
 
 from gradinspect.recording.source_structure import (
+    assignments_of,
     attribute_reads,
     attribute_writes,
+    calls_at,
     calls_in,
     calls_of,
     enclosing,
     first_line,
+    forgotten_assignments,
     last_line,
     own_sources,
     spared_names,
@@ -145,3 +148,46 @@ def test_a_loop_over_something_else_spares_nothing(tmp_path: Path) -> None:
 
     assert not list(spared_names(str(file), 2))
     assert not list(spared_names(str(file), 9))
+
+
+LOOP = "def follow(average, model):\n    for a, p in zip(average.parameters(), model.parameters()):\n        {}\n{}"
+
+
+@pytest.mark.parametrize(
+    ("body", "after", "names"),
+    [
+        ("a = 0.9 * a + 0.1 * p", "", ["a"]),
+        ("if p.ndim:\n            p = p.clamp(0, 1)", "", ["p"]),
+        ("a = a.mul_(0.9)", "", []),
+        ("a = p * 2", "", []),
+        ("a += p", "", []),
+        ("a = 2 * a; kept.append(a)", "        print(a)", []),
+        ("a = 2 * a", "    return a", []),
+        ("while True:\n            a = 2 * a", "", []),
+    ],
+)
+def test_what_a_loop_over_parameters_computes_for_nothing(
+    body: str, after: str, names: list[str], tmp_path: Path
+) -> None:
+    """Its own variable, made anew of itself, which nothing in the function reads later."""
+    file = tmp_path / "loop.py"
+    file.write_text(LOOP.format(body, after) + "\n\n\nprint(a)\n")
+
+    assert [name for name, _ in forgotten_assignments(str(file))] == names
+
+
+def test_a_loop_over_data_may_drop_what_it_computes(tmp_path: Path) -> None:
+    """A target that is moved to a device, and not used."""
+    file = tmp_path / "loop.py"
+    file.write_text("for x, y in loader:\n    y = y.to(device)\n")
+
+    assert not list(forgotten_assignments(str(file)))
+
+
+def test_the_calls_of_a_line_and_what_assigns_an_attribute(tmp_path: Path) -> None:
+    """Each by its text."""
+    file = tmp_path / "agent.py"
+    file.write_text("self.net = a\nself.copy = b = self.net\nself.copy.load(self.net.state())\nself.net.load(0)\n")
+
+    assert [one.lineno for one in assignments_of(str(file), "self.copy")] == [2]
+    assert [ast.unparse(one.func.value) for one in calls_at(str(file), "load", 3)] == ["self.copy"]

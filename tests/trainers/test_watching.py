@@ -96,7 +96,7 @@ def test_what_was_found_before_a_problem_is_kept(
 ) -> None:
     """It is said what was not looked at."""
     # a slow machine ends the watch before the calls that fail
-    for limit in ("MOST_SECONDS", "MOST_WAITING", "CHEAP_SECONDS"):
+    for limit in ("MOST_SECONDS", "MOST_WAITING"):
         monkeypatch.setattr(watch_window, limit, math.inf)
     kept, calls = ChecksObserver.begin, iter(range(99))
     monkeypatch.setattr(ChecksObserver, "begin", lambda *given: kept(*given) if next(calls) < 2 else broken())

@@ -8,15 +8,18 @@ the statement names a tensor. Names are looked up without running code of the pr
 import ast
 import dis
 import linecache
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
+from gradinspect.checks.evidence.training.gradient_use import gradient_of, held_by
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.missing_gradient import names_of
 from gradinspect.checks.facts.failures import FailedCall, FailedTensor
 from gradinspect.checks.facts.value_flow import OUTSIDE, ancestors
 from gradinspect.errors import text_of
@@ -33,8 +36,22 @@ _TORCH = str(Path(torch.__file__).parent)
 MAX_TENSORS = 6
 
 
-def failed_call(error: BaseException, flow: Dataflow, recorder: Recorder, folder: Path) -> FailedCall | None:
-    """Return the call of torch that raised an error; None if something else did. NOTE [Errors of torch]."""
+def failed_call(
+    error: BaseException,
+    flow: Dataflow,
+    recorder: Recorder,
+    folder: Path,
+    origin: Callable[[Any], int | None] = lambda _object: None,
+) -> FailedCall | None:
+    """Return the call of torch that raised an error; None if something else did. NOTE [Errors of torch].
+
+    Args:
+        error: What ended the program.
+        flow: The flow of values.
+        recorder: Has the frames.
+        folder: Files below it are named relative to it.
+        origin: Returns the frame that made a parameter or an optimizer.
+    """
     if not isinstance(error, _KINDS) or isinstance(error, torch.OutOfMemoryError):
         return None
     steps = list(_steps(error.__traceback__))
@@ -45,7 +62,9 @@ def failed_call(error: BaseException, flow: Dataflow, recorder: Recorder, folder
     if not all(_file(step).startswith(_TORCH) for step in deeper):
         return None
     with plain_tensors_only():
+        refused = next(_refusing(last), None)
         tensors = tuple(_described(last, flow, recorder, folder))
+        tensors = tensors or tuple(_sparse(refused, last, recorder, folder, origin))
     if not tensors:
         return None
     caller = steps[own[-2]] if len(own) > 1 else None
@@ -55,6 +74,7 @@ def failed_call(error: BaseException, flow: Dataflow, recorder: Recorder, folder
         frame=_line(last, folder),
         called=None if caller is None else _line(caller, folder),
         tensors=tensors,
+        created=None if refused is None else recorder.frames.record(origin(refused), folder),
     )
 
 
@@ -94,6 +114,38 @@ def _described(step: TracebackType, flow: Dataflow, recorder: Recorder, folder: 
             is_integer=not (ops.is_floating_point(tensor) or ops.is_complex(tensor)),
             made=None if number is None else recorder.frames.record(number, folder),
             off=_switched_off(call, flow, recorder, folder) if ops.is_inference(tensor) else None,
+        )
+
+
+def _refusing(step: TracebackType) -> Iterator[Optimizer]:
+    """Yield the optimizers that a statement names."""
+    for node in _names_in(_file(step), step.tb_lineno):
+        for part in ast.walk(node):
+            value = _value(part, step.tb_frame) if isinstance(part, ast.expr) else None
+            if isinstance(value, Optimizer):
+                yield value
+
+
+def _sparse(
+    optimizer: Optimizer | None,
+    step: TracebackType,
+    recorder: Recorder,
+    folder: Path,
+    origin: Callable[[Any], int | None],
+) -> Iterator[FailedTensor]:
+    """Yield the parameters of an optimizer that have a sparse gradient."""
+    held = [] if optimizer is None else held_by(optimizer)
+    sparse = [one for one in held if (gradient := gradient_of(one)) is not None and gradient.layout is torch.sparse_coo]
+    for name, one in list(zip(names_of(sparse, recorder, step.tb_frame), sparse, strict=True))[:MAX_TENSORS]:
+        yield FailedTensor(
+            name=name,
+            dtype=str(one.dtype).removeprefix("torch."),
+            shape=tuple(one.shape),
+            device=str(one.device),
+            is_trained_leaf=True,
+            is_integer=False,
+            has_sparse_gradient=True,
+            made=recorder.frames.record(origin(one), folder),
         )
 
 

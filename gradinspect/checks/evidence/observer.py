@@ -120,7 +120,8 @@ class ChecksObserver(Observer[Findings]):
         """Note the error that ends the program, if a call of torch raised it."""
 
         def note() -> None:
-            self._failure = failed_call(error, self._logs.flow, self._recorder, self._logs.folder)
+            logs = self._logs
+            self._failure = failed_call(error, logs.flow, self._recorder, logs.folder, logs.training.origin)
 
         self._errors.guard(note)()
 

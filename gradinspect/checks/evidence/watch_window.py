@@ -10,9 +10,9 @@ The processor time of the thread that calls backward does not depend on what els
 the verdict. What it waits for, such as data, is limited by the clock on the wall.
 
 NOTE [Cheap calls]
-When all is known and nothing was found, more calls are watched if they cost little time: a validation that leaves the
-model in eval mode, or a loss that becomes NaN, often comes after the first steps. When something was found, a few more
-are watched: a second mistake may need another step or two to be certain.
+When all is known and nothing was found, more calls are watched until the time is over: the training that follows a
+pretraining, a validation that leaves the model in eval mode, or a loss that becomes NaN come after the first steps.
+When something was found, a few more are watched: a second mistake may need another step or two to be certain.
 """
 
 import time
@@ -25,7 +25,6 @@ MOST_SECONDS = 10.0  # of this thread's work, after the least number of calls: N
 MOST_WAITING = 30.0  # seconds by the clock on the wall
 CHEAP_CALLS = 250
 FEW_CALLS = 12  # where something was found, or something else is to be measured after them
-CHEAP_SECONDS = 5.0  # of this thread's work, after the least number of calls
 
 Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet: "opt_g has not stepped twice"
 
@@ -93,7 +92,7 @@ class WatchWindow:
     def _is_cheap(self) -> bool:
         """Return whether to go on although all is known. NOTE [Cheap calls]."""
         most = min(FEW_CALLS, self._cheap_calls) if self._has_found() else self._cheap_calls
-        return self._num_calls < most and self._worked() - self._worked_then < CHEAP_SECONDS
+        return self._num_calls < most
 
     def is_over(self) -> bool:
         """Return whether the time is over, whatever is known."""

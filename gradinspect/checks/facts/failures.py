@@ -12,6 +12,7 @@ class FailedTensor(Record, frozen=True, kw_only=True):
     device: str
     is_trained_leaf: bool  # a leaf that requires grad
     is_integer: bool
+    has_sparse_gradient: bool = False
     made: Frame | None = None  # the line of the operator that made it
     off: Frame | None = None  # where gradients were disabled, of an inference tensor
 
@@ -23,3 +24,4 @@ class FailedCall(Record, frozen=True, kw_only=True):
     frame: Frame
     called: Frame | None  # the line of the program that called the function of `frame`
     tensors: tuple[FailedTensor, ...]
+    created: Frame | None = None  # the optimizer that the statement names

@@ -123,9 +123,9 @@ class TwoInOneMemory(Record, frozen=True, kw_only=True):
 class SharedWeights(Record, frozen=True, kw_only=True):
     """Weights that the program keeps apart from those that are trained are in the same memory."""
 
-    kind: Literal["average", "state"]
-    name: str  # of the parameter; the variable with the state dict
-    taken: str = ""  # how the program asks for the state dict
+    kind: Literal["average", "state", "model"]
+    name: str  # of the parameter; the variable with the state dict, or with the model that is to be a copy
+    taken: str = ""  # how the program asks for the state dict; the variable with the same model
     shared: Frame | None = None
     used: Frame | None = None
 
@@ -190,6 +190,23 @@ class SpoilingHook(Record, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()  # of the parameters; none: they are on results of operators
     registered: Frame | None = None
     backward: Frame | None = None
+
+
+class EmptiedIterator(Record, frozen=True, kw_only=True):
+    """A clipping function was given an iterator in which nothing was left."""
+
+    name: str  # of the variable
+    value: str  # what is assigned to it
+    made: Frame | None = None
+    clipped: Frame | None = None
+
+
+class ForgottenAssignment(Record, frozen=True, kw_only=True):
+    """A loop over parameters computes new values, and assigns them to its own variable only."""
+
+    name: str  # of the variable
+    value: str  # as the program writes it
+    assigned: Frame | None = None
 
 
 class DroppedResult(Record, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 OUTSIDE = -1  # a tensor that no call was seen to make
 NO_LEAF = -1
+NORMAL = "torch.normal"  # its result has a graph, in which its derivative is zero
 _FROM_PYTHON = frozenset(("tensor", "as_tensor", "asarray", "full", "new_tensor", "scalar_tensor", "from_numpy"))
 
 # How a call returned a value without its graph.

@@ -112,6 +112,7 @@ class ConstantTerm(Record, frozen=True, kw_only=True):
 class SampledInput(Record, frozen=True, kw_only=True):
     """A layer is given what a distribution sampled without a gradient, and the loss trains the distribution."""
 
+    is_normal: bool = False  # torch.normal() drew it, rather than sample()
     sampled: Frame | None = None
     used: Frame | None = None
     backward: Frame | None = None

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from gradinspect.checks.facts.failures import FailedCall, FailedTensor
-from gradinspect.checks.findings import Finding, Place, line_of, place_of
+from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
+from gradinspect.graph import Frame
 
 FAILED = Rule(
     code="GI001",
@@ -48,7 +49,12 @@ def failure_findings(fact: FailedCall) -> Iterator[Finding]:
     tensors = [one for one in fact.tensors if one.is_trained_leaf] if _is_leaf_write(fact) else fact.tensors
     yield FAILED.finding(
         text=f"torch says: {fact.error}. {' '.join(_described(one, fact) for one in tensors)}",
-        places=(*_inference(fact), *place_of("failed", fact.frame, fact.called)),
+        places=(
+            *_inference(fact),
+            *(place for line in _sparse_lines(fact) for place in place_of("sparse", line)),
+            *place_of("optimizer", fact.created),
+            *place_of("failed", fact.frame, fact.called),
+        ),
         remedy=_remedy(fact),
         subjects=tuple(one.name for one in tensors),
     )
@@ -63,6 +69,11 @@ def _inference(fact: FailedCall) -> tuple[Place, ...]:
     return place_of("off", off) if _INFERENCE in fact.error else ()
 
 
+def _sparse_lines(fact: FailedCall) -> list[Frame]:
+    """List the lines that made the parameters with a sparse gradient."""
+    return list(dict.fromkeys(one.made for one in fact.tensors if one.has_sparse_gradient and one.made is not None))
+
+
 def _is_leaf_write(fact: FailedCall) -> bool:
     return _LEAF in fact.error and any(one.is_trained_leaf for one in fact.tensors)
 
@@ -71,6 +82,7 @@ def _described(one: FailedTensor, fact: FailedCall) -> str:
     device = f" on {one.device}" if len({each.device for each in fact.tensors}) > 1 else ""
     made = "" if one.made is None or one.made == fact.frame else f", made at {line_of(one.made)}"
     leaf = ", a leaf that requires grad" if _is_leaf_write(fact) else ""
+    leaf += ", and its gradient is sparse" if one.has_sparse_gradient else ""
     return f"{one.name} is {one.dtype} {list(one.shape)}{device}{leaf}{made}."
 
 
@@ -78,6 +90,13 @@ def _remedy(fact: FailedCall) -> str:
     where = line_of(fact.frame)
     if _is_leaf_write(fact):
         return f"Put {where} into 'with torch.no_grad():', so that the write is not recorded."
+    if any(one.has_sparse_gradient for one in fact.tensors):
+        lines = [line_of(line) for line in _sparse_lines(fact)]
+        at = f"at {listed(lines)}" if lines else "from their embeddings"
+        return (
+            f"Remove sparse=True {at}. Or pass these parameters to "
+            "torch.optim.SparseAdam, and all others to the optimizer that there is."
+        )
     integers = [one.name for one in fact.tensors if one.is_integer]
     if len(integers) == 1 and any(text in fact.error for text in _NO_CAST):
         return f"At {where}, pass {integers[0]}.float()."

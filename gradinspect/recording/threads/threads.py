@@ -50,6 +50,7 @@ class ThreadRecord:
         self.first = self.latest = next_sequence_nr()  # the numbers that were seen begin here, and end before
         self.module_windows: list[ModuleWindow] = []
         self.open_windows: list[int] = []  # their indices, the innermost last
+        self.outermost: dict[int, None] = {}  # the modules that no other one called, in that order
         self.call_starts = array("q")
         self.call_ends = array("q")  # ascending: nested calls are not recorded
         self.call_frames = array("q")  # frame number, or NOWHERE
@@ -68,6 +69,8 @@ class ThreadRecord:
     def enter(self, module: int) -> None:
         """Open the window of a module."""
         parent = self.open_windows[-1] if self.open_windows else NOWHERE
+        if parent == NOWHERE:
+            self.outermost[module] = None
         self.open_windows.append(len(self.module_windows))
         self.module_windows.append(ModuleWindow(next_sequence_nr(), NOWHERE, module, parent))
 

@@ -88,3 +88,15 @@ def test_no_property_of_the_program_runs() -> None:
 
     steps = list(_steps(_error_of(fails).__traceback__))
     assert [name for name, _ in _named(steps[-1])] == ["x"]
+
+
+def test_an_optimizer_that_refuses_sparse_gradients_names_their_parameters(tmp_path: Path) -> None:
+    """Not the others that it holds."""
+    words, layer = nn.Embedding(5, 2, sparse=True), nn.Linear(2, 1)
+    optimizer = torch.optim.Adam([*words.parameters(), *layer.parameters()])
+    layer(words(torch.tensor([1, 2]))).sum().backward()
+    found = _failed(lambda: optimizer.step(), tmp_path)  # noqa: PLW0108  # the statement names it
+
+    assert found is not None
+    assert [(one.shape, one.has_sparse_gradient) for one in found.tensors] == [((5, 2), True)]
+    assert "does not support sparse gradients" in found.error

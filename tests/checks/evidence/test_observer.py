@@ -74,7 +74,7 @@ def test_a_graph_is_walked_once(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def _not_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing depend on how long something takes, or on tensors and optimizers of other tests."""
-    for limit in ("MOST_SECONDS", "MOST_WAITING", "CHEAP_SECONDS"):
+    for limit in ("MOST_SECONDS", "MOST_WAITING"):
         monkeypatch.setattr(watch_window, limit, math.inf)
     monkeypatch.setattr(unused_graphs, "tensors_with_graph", list)
     monkeypatch.setattr(optimizer_steps, "instances_of", lambda _kind: [])

@@ -100,7 +100,7 @@ def test_a_few_cheap_calls_more_are_watched_while_nothing_was_found() -> None:
         return 0
 
     assert watched(has_found=False, seconds_a_call=0.01) == CHEAP_CALLS
-    assert watched(has_found=False, seconds_a_call=1.0) == 7
+    assert watched(has_found=False, seconds_a_call=1.0) == 12
     assert watched(has_found=True, seconds_a_call=0.01) == FEW_CALLS
 
 

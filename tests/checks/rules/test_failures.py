@@ -56,3 +56,17 @@ def test_without_a_sure_remedy_the_deciding_question_is_asked(error: str, other:
     """Only the program knows which of two is meant."""
     found = _finding(error, _tensor("a"), _tensor("b", **other))
     assert found.remedy.startswith(question)
+
+
+def test_sparse_gradients_are_to_be_dense_or_to_have_an_optimizer_of_their_own() -> None:
+    """Where the embeddings are made, if that is known."""
+    error = "Adam does not support sparse gradients, please consider SparseAdam instead"
+    known = _finding(error, _tensor("a", has_sparse_gradient=True), _tensor("b", has_sparse_gradient=True))
+    unknown = _finding(error, _tensor("a", has_sparse_gradient=True, made=None))
+
+    assert "a is float32 [3], and its gradient is sparse, made at train.py:4." in known.text
+    assert known.remedy.startswith(
+        "Remove sparse=True at train.py:4. Or pass these parameters to torch.optim.SparseAdam"
+    )
+    assert unknown.remedy.startswith("Remove sparse=True from their embeddings.")
+    assert [(place.role, place.line) for place in known.places] == [("sparse", 4), ("failed", 9)]

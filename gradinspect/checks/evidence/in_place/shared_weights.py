@@ -4,7 +4,8 @@ NOTE [Kept apart]
 Two tensors may share memory on purpose, so what counts is that the program uses them as two: it adds one to the other,
 as a moving average does, which is then an average of the weights with themselves, and one of them was made before the
 last step, or is a parameter that was given the other's memory (weight decay adds p.data to p.data of that moment);
-or it keeps a state dict under a condition, steps, and has a line elsewhere that loads it into the same model.
+or it keeps a state dict under a condition, steps, and has a line elsewhere that loads it into the same model;
+or it loads the state dict of one variable into another one, and both are the same trained model.
 """
 
 import ast
@@ -12,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
 import torch
@@ -21,9 +22,17 @@ from torch import nn
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.facts.training import SharedWeights
 from gradinspect.graph import Frame
-from gradinspect.recording.frames import is_own_file
+from gradinspect.recording.frames import is_own_file, source_line
+from gradinspect.recording.names.names import all_parameters
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.source_structure import calls_of, contains, enclosing, own_sources
+from gradinspect.recording.source_structure import (
+    assignment_before,
+    calls_at,
+    calls_of,
+    contains,
+    enclosing,
+    own_sources,
+)
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
 
@@ -39,6 +48,13 @@ class _Kept:
     num_steps: int  # of optimizers until then
 
 
+class _Loaded(NamedTuple):
+    """A model was given its own state dict."""
+
+    fact: SharedWeights
+    keys: frozenset[int]  # the ids of its parameters
+
+
 @dataclass
 class SharingWeights:
     """Knows weights that share memory. The log calls it with what it sees."""
@@ -49,6 +65,7 @@ class SharingWeights:
     folder: Path
     _found: list[SharedWeights] = field(default_factory=list)
     _kept: list[_Kept] = field(default_factory=list)
+    _loaded: dict[int | None, _Loaded] = field(default_factory=dict)  # by the frame that loads
     _seen: set[int | None] = field(default_factory=set)  # frames that asked for state dicts
 
     def averaged(self, tensors: Sequence[torch.Tensor], frame: FrameType | None) -> None:
@@ -77,6 +94,22 @@ class SharingWeights:
             self._kept = [one for one in self._kept if one.state() is not None]
             self._kept.append(_Kept(ref(state), self.recorder.frames.number_of(frame), self.gradients.num_steps))
 
+    def loaded(self, module: nn.Module, state: Any, frame: FrameType) -> None:
+        """Look at what a model is given, once for each line: it may be its own, under another name."""
+        number = self.recorder.frames.number_of(frame)
+        if number in self._loaded or not isinstance(state, Mapping) or not is_own_file(frame.f_code.co_filename):
+            return
+        parameters = list(all_parameters(module))
+        own, given = (
+            set(map(_memory, parameters)),
+            {_memory(one) for one in state.values() if isinstance(one, torch.Tensor)},
+        )
+        kept = next((one.line for one in self._kept if one.state() is state), None)
+        if own and None not in own and own <= given and kept is not None:
+            fact = _under_two_names(frame.f_code.co_filename, self._frame(number), self._frame(kept), self.folder)
+            if fact is not None:
+                self._loaded[number] = _Loaded(fact, frozenset(map(id, parameters)))
+
     def stepped(self) -> None:
         """Look at the state dicts that are there after a step, once for each line."""
         for one in self._kept:
@@ -90,7 +123,8 @@ class SharingWeights:
 
     def facts(self) -> Sequence[SharedWeights]:
         """List what shares memory."""
-        return self._found
+        trained = {one.fact.name: one.fact for one in self._loaded.values() if self.gradients.with_ids(one.keys)}
+        return [*self._found, *trained.values()]
 
     def _fact(self, one: _Kept, state: Mapping[str, Any], trained: Collection[Any]) -> SharedWeights | None:
         names = [name for name, value in state.items() if isinstance(value, torch.Tensor) and _memory(value) in trained]
@@ -123,6 +157,24 @@ def _loaded_elsewhere(file: str, line: Frame) -> tuple[str, str] | None:
         if is_same and _last_name(call.func.value) == module and not contains(condition, call.lineno):  # type: ignore[attr-defined]
             return ast.unparse(target), ast.unparse(assignment.value)
     return None
+
+
+def _under_two_names(file: str, loads: Frame | None, asks: Frame | None, folder: Path) -> SharedWeights | None:
+    """Return the variables of one model, if a function loads the state dict of one into the other."""
+    if loads is None or asks is None or loads.function != asks.function:
+        return None
+    given = next((call.func.value for call in calls_at(file, "load_state_dict", loads.line)), None)
+    asked = next((call.func.value for call in calls_at(file, "state_dict", asks.line)), None)
+    names = [None if one is None else _last_name(one) for one in (given, asked)]
+    if given is None or asked is None or None in names or names[0] == names[1]:
+        return None
+    copy, model = ast.unparse(given), ast.unparse(asked)
+    made = {name: assignment_before(file, name, loads.line) for name in (model, copy)}
+    lines = {name: 0 if one is None else one.lineno for name, one in made.items()}
+    if lines[copy] < lines[model]:
+        copy, model = model, copy
+    shared = source_line(file, lines[copy], folder) if lines[copy] else None
+    return SharedWeights(kind="model", name=copy, taken=model, used=loads, shared=shared)
 
 
 def _last_name(node: ast.expr) -> str | None:

@@ -42,6 +42,7 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_leaf, known_version
 from gradinspect.torch_api.weak import HiddenRef
 
+LEAST_STEPS = 2  # of others, since a parameter was unfrozen
 MAX_LOOKED_AT = 4  # gradients whose values are read
 CLIP_FILE = clip_grad.__file__
 
@@ -69,6 +70,8 @@ class UsedParameter:
     clearing: int | None = None
     num_dropped: int = 0  # gradients that were cleared, and nobody had used
     steps_before: int = 0  # the last backward that reached it
+    unfrozen: int = 0
+    steps_then: int = 0  # of all optimizers
     read: int = 0
     is_exposed: bool = False  # its `.data` was read or set
     clipped: int = 0
@@ -82,6 +85,11 @@ class UsedParameter:
     def is_here(self) -> bool:
         """Whether this thread trains it. NOTE [Gradients of other threads]."""
         return self.thread is None or self.thread == get_ident()
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether it was unfrozen, and optimizers have stepped, but no step has changed it since."""
+        return self.unfrozen > self.stepped and self.steps_before >= self.steps_then + LEAST_STEPS
 
     @property
     def is_fresh(self) -> bool:
@@ -225,6 +233,12 @@ class GradientUse:
         elif one is not None and is_user_file(frame.f_code.co_filename):
             self.time += 1
             one.read = self.time
+
+    def unfreeze(self, tensor: torch.Tensor) -> None:
+        """Note that a parameter begins to require grad."""
+        one = self._known_or_new(tensor)
+        self.time += 1
+        one.unfrozen, one.steps_then = self.time, self.num_steps
 
     def exposed(self, tensor: torch.Tensor) -> None:
         """Note that the program may write to a parameter without raising its version."""

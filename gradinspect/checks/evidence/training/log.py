@@ -6,7 +6,7 @@ calls of torch functions that touch a gradient. Per backward call it looks at ea
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
@@ -35,10 +35,12 @@ from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.dropped_updates import dropped_updates
+from gradinspect.checks.evidence.values.dropped_updates import dropped_updates, forgotten
+from gradinspect.checks.evidence.values.emptied import EmptiedIterators
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
 from gradinspect.checks.facts.backward_calls import LastStep
 from gradinspect.checks.facts.training import (
+    ForgottenAssignment,
     FrozenByAccident,
     NothingLoaded,
     OptimizerMisuse,
@@ -81,6 +83,7 @@ class TrainingLog:
         self._anew = MadeAnew(self._registrations)
         self._scaled = ScaledLosses(recorder.others.identity_of)
         self._modes = Modes(recorder, folder)
+        self._emptied = EmptiedIterators(recorder, folder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._sharing = SharingWeights(recorder, self._gradients, self._shared_at, folder)
         self._num_calls_before_step = 0  # of torch functions, when an optimizer last stepped
@@ -89,6 +92,7 @@ class TrainingLog:
         self._loaded: set[int] = set()  # ids of modules
         self._repeated: dict[str, SharedLayer] = {}
         self._frozen_then: dict[int, list[Frozen]] = {}  # by the id of the record of an optimizer
+        self._next_look = 0  # the step after which to look for parameters that were unfrozen
         self._unheld_then: list[Unheld] = []  # when the optimizers stepped: the models may be gone in the end
         self._compiled: set[int | None] = set()  # frames that called code under torch.compile
         self._facts: list[object] = []
@@ -162,6 +166,13 @@ class TrainingLog:
         """Return the frame that made an optimizer."""
         return self._optimizers.of(optimizer).created
 
+    def origin(self, made: Any) -> int | None:
+        """Return the frame that made an optimizer or a parameter of a module."""
+        if isinstance(made, Optimizer):
+            return self.created(made)
+        first = self._registrations.first_of(made)
+        return None if first is None else first.frame
+
     def last_step(self, key: int) -> LastStep | None:
         """Return the step that was the last to change a tensor, by its id."""
         held = [one for one in self._optimizers.seen if one.num_steps and key in one.holds()]
@@ -205,8 +216,8 @@ class TrainingLog:
         self, touch: GradientTouch, args: tuple[Any, ...], tensors: Sequence[Any], frame: FrameType | None
     ) -> None:
         """Note a call of a torch function that reads or changes a gradient."""
-        if touch is GradientTouch.DROPS:
-            self._modes.dropped(frame)
+        if touch in {GradientTouch.DROPS, GradientTouch.CLIPS_NOTHING}:
+            (self._modes.dropped if touch is GradientTouch.DROPS else self._emptied.made)(frame)
         elif touch is GradientTouch.READS:
             self._gradients.read(args[0], frame)
         elif touch is GradientTouch.SETS and args[1] is None:
@@ -229,6 +240,8 @@ class TrainingLog:
         if touch is GradientTouch.FREEZES:
             if self._gradients.num_steps and leaf.requires_grad and is_leaf(leaf):
                 self._registrations.unfreeze(leaf, frame)
+                self._gradients.unfreeze(leaf)
+                self._next_look = self._gradients.num_steps + LEAST_STEPS + 1
             return
         self._gradients.exposed(leaf)
         if touch is GradientTouch.SETS_DATA:
@@ -254,7 +267,7 @@ class TrainingLog:
             self._sharing.stepped()
             self._num_calls_before_step = len(self._flow.calls)
             seen = self._optimizers.of(optimizer)
-            if seen.num_steps == LEAST_STEPS:
+            if seen.num_steps == LEAST_STEPS or self._gradients.num_steps == self._next_look:
                 self._unheld_then += self._unheld_now()
             if seen.num_steps.bit_count() == 1:  # it may be gone at the end, and what is frozen may be unfrozen
                 self._frozen_then[id(seen)] = [one for one in self._frozen_now([seen]) if one.optimizer is seen]
@@ -280,9 +293,10 @@ class TrainingLog:
             self._scaled.note(scaler, result)
 
     def _on_load(self, module: Any, args: Any, kwargs: Any, result: Any, frame: FrameType) -> None:
-        found = unloaded(
-            module, args[0] if args else kwargs.get("state_dict"), result, self._frame(self._number(frame))
-        )
+        state = args[0] if args else kwargs.get("state_dict")
+        found = unloaded(module, state, result, self._frame(self._number(frame)))
+        with plain_tensors_only():
+            self._sharing.loaded(module, state, frame)
         if found is None:
             self._loaded.add(id(module))
         else:
@@ -313,6 +327,7 @@ class TrainingLog:
             new, fact = one.successor, self._optimizer_misuse("outlived", one, one.schedule)
             if new is not None:
                 yield replace(fact, other=new.name, other_created=self._frame(new.created))
+        yield from self._emptied.facts() if self._gradients.num_steps else ()
         yield from self._modes.found.values()
         yield from self._modes.dropouts.values()
         yield from self._repeated.values()
@@ -324,12 +339,13 @@ class TrainingLog:
 
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}
-        then = (one for one in self._unheld_then if id(one.parameter.tensor()) not in held)
+        then = (one for one in self._unheld_then
+                if one.parameter.is_forgotten or id(one.parameter.tensor()) not in held)  # fmt: skip
         anew = self._anew.found()
         found = {one.parameter.name or one.where: one for one in (*anew, *then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
-            where = "" if one.kind in ("remade", "group") else one.where
+            where = "" if one.kind in ("remade", "group", "unfrozen") else one.where
             return one.kind, where, -1 if one.frame is None else one.frame
 
         for _, group in groupby(sorted(found, key=cause), key=cause):
@@ -362,7 +378,7 @@ class TrainingLog:
     def _frozen_now(self, optimizers: Sequence[SeenOptimizer]) -> Iterator[Frozen]:
         return frozen_by_accident(optimizers, self._recorder, self._registrations, self._flow)
 
-    def _unmoved(self) -> Iterator[UnmovedParameters]:
+    def _unmoved(self) -> Iterator[UnmovedParameters | ForgottenAssignment]:
         assigned: dict[int, list[tuple[torch.Tensor, int]]] = {}
         for update in dropped_updates(self._flow.calls):
             tensor = self._flow.leaf(update.leaf)
@@ -375,6 +391,7 @@ class TrainingLog:
                 num_steps=min(count for _, count in updates), backward=self._frame(known[0].backward),
                 written=self._frame(frame),
             )  # fmt: skip
+        yield from self._forgotten(assigned)
         said = {id(tensor) for updates in assigned.values() for tensor, _ in updates}
         by_cause: dict[tuple[str, int], list[Unmoved]] = {}
         for one in self._parameters.unmoved.found():
@@ -382,6 +399,11 @@ class TrainingLog:
                 by_cause.setdefault((one.kind, id(one.optimizer)), []).append(one)
         for some in by_cause.values():
             yield unmoved_fact(some, self._frame, self._written)
+
+    def _forgotten(self, known: Collection[int]) -> Iterator[ForgottenAssignment]:
+        for one in forgotten(self._flow.calls, self._recorder.frames):
+            if one.frame not in known:
+                yield ForgottenAssignment(name=one.name, value=one.value, assigned=self._frame(one.frame))
 
     def _written(self, tensor: torch.Tensor | None) -> int | None:
         """Return the frame of the last call that wrote to a tensor."""

@@ -63,7 +63,10 @@ def unheld(
     left = {
         id(tensor): one
         for one in reached
-        if (tensor := one.tensor()) is not None and id(tensor) not in held and tensor.requires_grad and not one.read
+        if (tensor := one.tensor()) is not None
+        and (id(tensor) not in held or one.is_forgotten)
+        and tensor.requires_grad
+        and not one.read
     }
     if left:  # an optimizer may have been copied or loaded, and never stepped
         held = {id(tensor) for optimizer in instances_of(Optimizer) for tensor in held_by(optimizer)}
@@ -87,7 +90,8 @@ def _unlike_their_model(
     found: list[Unheld] = []
     for root in roots:
         owned = {id(parameter) for parameter in all_parameters(root)}
-        optimizer = next((one for one in optimizers if one.num_steps and one.holds() & owned), None)
+        holding = [one for one in optimizers if one.num_steps and one.holds() & owned]
+        optimizer = min(holding, key=lambda one: one.optimizer() is None, default=None)
         optimizer = optimizer or _before_replacement(root, left, optimizers, registrations)
         if optimizer is None:
             continue

@@ -201,7 +201,12 @@ class GradientCuts:
         if self._flow.has_samples:
             for made, used, _ in sampled_inputs(calls, root):
                 yield from self._judged(
-                    SampledInput(sampled=self._line(made), used=self._line(used), backward=backward)
+                    SampledInput(
+                        is_normal=calls[made].cause != "sample",
+                        sampled=self._line(made),
+                        used=self._line(used),
+                        backward=backward,
+                    )
                 )
         for made, used, _ in divergence_inputs(calls, root):
             maker = calls[made].name

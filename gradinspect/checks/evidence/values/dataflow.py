@@ -20,7 +20,7 @@ from torch import nn
 from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
-from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
+from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, Call, DetachCause, Read
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
@@ -164,6 +164,8 @@ class Dataflow:
         if is_live and not is_new_live:
             cause = detach_cause_of(name, _MAKES, [result], frame, self._forwards)
             self.has_samples |= cause == "sample"
+        elif is_live and name == NORMAL:
+            self.has_samples = True
         call = len(self.calls)
         self.calls.append(Call(name, tuple(reads), number, cause, (), is_off))
         if is_off:

@@ -4,11 +4,14 @@ A call reads a leaf and what was made of a gradient, and no later call reads the
 may yet be read, so it does not count.
 """
 
-from collections import defaultdict
+import ast
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call
+from gradinspect.recording.frames import FrameTable, is_own_file
+from gradinspect.recording.source_structure import forgotten_assignments
 
 LEAST_TIMES = 2
 
@@ -19,6 +22,14 @@ class DroppedUpdate(NamedTuple):
     frame: int
     leaf: int  # its number
     num_times: int
+
+
+class Forgotten(NamedTuple):
+    """A loop assigns what it computes to its own variable."""
+
+    frame: int
+    name: str
+    value: str  # as the program writes it
 
 
 def dropped_updates(calls: Sequence[Call]) -> Iterator[DroppedUpdate]:
@@ -32,6 +43,18 @@ def dropped_updates(calls: Sequence[Call]) -> Iterator[DroppedUpdate]:
     for (frame, leaf), unused in dropped.items():
         if len(unused) >= LEAST_TIMES and all(unused):
             yield DroppedUpdate(frame, leaf, len(unused))
+
+
+def forgotten(calls: Sequence[Call], frames: FrameTable) -> Iterator[Forgotten]:
+    """Yield the lines that compute the variable of a loop anew for nothing."""
+    counts = Counter(call.frame for call in calls if call.frame is not None)
+    lines = {number: next(frames.chain(number)) for number in counts}
+    for file in dict.fromkeys(code.co_filename for code, _ in lines.values() if is_own_file(code.co_filename)):
+        for name, node in forgotten_assignments(file):
+            value = ast.unparse(node.value)
+            for number, (code, line) in lines.items():
+                if code.co_filename == file and line == node.lineno and counts[number] >= LEAST_TIMES:
+                    yield Forgotten(number, name, value)
 
 
 def _updates(calls: Sequence[Call]) -> Iterator[tuple[int, int]]:

@@ -15,13 +15,14 @@ NOTE [Sampled on purpose]
 A policy samples actions, and the loss has their log-probability: the sample is then an argument of log_prob() only. A
 critic that is given the sample, or a decoder, shows that its gradient was to reach the distribution, if the same loss
 trains that by another way, as by a divergence. Not so where the critic learns to predict, by an error that is squared,
-nor where one sample leads to the next distribution: its gradient is that of the score function.
+nor where one sample leads to the next distribution: its gradient is that of the score function. What torch.normal()
+returns has a graph, but a gradient of zero to the mean and the deviation: it is a sample like any other.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors, calls_behind
+from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, Call, Read, ancestors, calls_behind
 
 _SUMS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub", "stack", "cat", "hstack", "vstack", "concat"))
 _LINEAR = _SUMS | frozenset((
@@ -56,6 +57,7 @@ _TAKES_SAMPLES = frozenset((
     "lstm", "gru", "rnn_tanh", "cat", "concat",
 ))  # fmt: skip
 _JOINS = frozenset(("cat", "concat"))
+_NORMAL = frozenset(("normal",))
 MAX_DRAWS = 8  # that are looked at
 
 
@@ -220,7 +222,7 @@ def _is_by_mistake(call: Call, *, is_weighted: bool, is_term: bool) -> bool:
 
 def sampled_inputs(calls: Sequence[Call], root: Read) -> Iterator[Term]:
     """Find a layer on the way to a loss that is given what a distribution sampled. NOTE [Sampled on purpose]."""
-    live = _behind(calls, root, frozenset())
+    live = _behind(calls, root, _NORMAL)
     read = [_Drawn(number, *one) for number in sorted(live) for one in _drawn(calls, number)]
     into_layers = [one for one in read if one.layer is not None]
     scored = {one.draw for one in read if one.layer is None}
@@ -249,6 +251,9 @@ def _drawn(calls: Sequence[Call], number: int) -> Iterator[tuple[int, int | None
     """Yield the samples that a call reads, after functions without a graph, and the layer among these, if any."""
     first = number if calls[number].name in _TAKES_SAMPLES else None
     todo, seen = [(read.call, first) for read in calls[number].reads if not read.is_live], {OUTSIDE}
+    made = (_made(calls, read) for read in calls[number].reads if read.leads_back)
+    if calls[number].name not in _SAME_VALUES:  # who reads its result is asked, too
+        yield from ((one, first) for one in made if _is_normal(calls, one))
     while todo:
         one, layer = todo.pop()
         if one in seen:
@@ -256,9 +261,15 @@ def _drawn(calls: Sequence[Call], number: int) -> Iterator[tuple[int, int | None
         seen.add(one)
         if calls[one].cause == "sample":
             yield one, layer
+        elif calls[one].cause == "detach":
+            yield from ((read.call, layer) for read in calls[one].reads if _is_normal(calls, read.call))
         elif calls[one].cause is None:
             is_layer = layer is None and calls[one].name in _TAKES_SAMPLES - _JOINS
             todo += [(read.call, one if is_layer else layer) for read in calls[one].reads if not read.is_live]
+
+
+def _is_normal(calls: Sequence[Call], number: int) -> bool:
+    return number != OUTSIDE and calls[number].op == NORMAL
 
 
 def _leads_to_another(calls: Sequence[Call], number: int, draw: int) -> bool:

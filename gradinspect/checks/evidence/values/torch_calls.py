@@ -71,6 +71,7 @@ class GradientTouch(Enum):
     FREEZES = auto()  # or unfreezes
     HOOKS = auto()
     DROPS = auto()  # nothing of gradients: elements at random
+    CLIPS_NOTHING = auto()  # perhaps: makes the norm of no gradients
     AVERAGES = auto()  # adds to a tensor, as a moving average does
 
 
@@ -87,6 +88,7 @@ _ATTRIBUTE_TOUCHES = {
     "Tensor.requires_grad.__set__": GradientTouch.FREEZES,
     "Tensor.requires_grad_": GradientTouch.FREEZES,
     "Tensor.register_hook": GradientTouch.HOOKS,
+    "tensor": GradientTouch.CLIPS_NOTHING,
     **{f"nn.functional.{name}": GradientTouch.DROPS for name in ("dropout", "dropout1d", "dropout2d", "dropout3d")},
 }
 

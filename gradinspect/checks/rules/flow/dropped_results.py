@@ -15,7 +15,8 @@ DROPPED = Rule(
     explanation="`x.detach()` returns a tensor without a graph, and x keeps its own. So do `x.clamp(min=0)`, "
     "`x.masked_fill(mask, 0)`, `F.relu(x)` and `x.unsqueeze(1)`: only functions whose name ends with an underscore "
     "change the tensor itself. If the result is not assigned, gradients flow as if the call was not there. "
-    "Reported if backward then reaches the tensor that the function was given, in files of the program itself.",
+    "Reported if backward then reaches the tensor that the function was given, in files of the program itself; and if "
+    "a loop over parameters assigns what it computes to its own variable, and nothing reads that.",
     change="""\
   import torch
   from torch import nn

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.training import GradientMisuse
+from gradinspect.checks.facts.training import EmptiedIterator, GradientMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 
@@ -13,7 +13,8 @@ CLIPPING = Rule(
     explanation="clip_grad_norm_ and clip_grad_value_ change the gradients that are there when they are called. "
     "Before backward() or after step(), these are none, or old ones, so the step applies gradients that were never "
     "clipped. With a GradScaler, gradients are multiplied by a large scale until the scaler's step(): a limit that "
-    "is applied before then cuts nearly all of each gradient away. Call scaler.unscale_(optimizer) first.",
+    "is applied before then cuts nearly all of each gradient away. Call scaler.unscale_(optimizer) first. An iterator "
+    "over the parameters, such as filter(...), is empty once an optimizer has gone through it: nothing is clipped.",
     change="""\
   import torch
   from torch import nn
@@ -59,3 +60,21 @@ def clipping_findings(fact: GradientMisuse) -> Iterator[Finding]:
 
 
 JUDGE = Judge(GradientMisuse, clipping_findings)
+
+
+def emptied_findings(fact: EmptiedIterator) -> Iterator[Finding]:
+    """Report clipping that was given nothing."""
+    where = line_of(fact.clipped)
+    remedy = f"Make a list of the parameters before {fact.name} is first used, and pass that at {where}."
+    if fact.made is not None:
+        remedy = f"Make a list at {line_of(fact.made)}: {fact.name} = list({fact.value})."
+    yield CLIPPING.finding(
+        text=f"{where} clips nothing: {fact.name} is an iterator, and something has gone through it before, so it "
+        "gives no parameters any more.",
+        places=(*place_of("made", fact.made), *place_of("clipped", fact.clipped)),
+        remedy=remedy,
+        subjects=(fact.name,),
+    )
+
+
+EMPTIED_JUDGE = Judge(EmptiedIterator, emptied_findings)

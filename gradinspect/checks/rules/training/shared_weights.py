@@ -13,7 +13,9 @@ SHARED = Rule(
     explanation="state_dict(), .data and detach() return tensors in the memory of the parameters. A best state that is "
     "kept so follows the training, and loading it changes nothing. An average or a target that starts so is averaged "
     "with itself: it is always equal to the trained weights. Reported if a line adds such a tensor to another one in "
-    "the same memory, or if a state dict is kept under a condition, steps follow, and another place loads it. "
+    "the same memory, if a state dict is kept under a condition, steps follow, and another place loads it, or if the "
+    "state dict of one variable is loaded into another, and both are the same model: to() and train() return the model "
+    "itself. "
     "Saving to a file makes a copy, and is not reported.",
     change="""\
   import torch
@@ -45,6 +47,13 @@ def shared_findings(fact: SharedWeights) -> Iterator[Finding]:
             "too. Loading it restores nothing."
         )
         remedy = f"Copy it at {where}: {fact.name} = copy.deepcopy({fact.taken})."
+    elif fact.kind == "model":
+        text = (
+            f"{line_of(fact.used)} copies the weights of a model onto themselves: {fact.taken} and {fact.name} are one "
+            "and the same, so each step of an optimizer changes both."
+        )
+        where = f"at {where}" if fact.shared is not None else "where it is made"
+        remedy = f"Make {fact.name} a model of its own {where}: {fact.name} = copy.deepcopy({fact.taken})."
     else:
         text = (
             f"{line_of(fact.used)} adds {fact.name} to a tensor in the same memory, so the average is always equal to "
@@ -53,7 +62,7 @@ def shared_findings(fact: SharedWeights) -> Iterator[Finding]:
         remedy = f"Copy the values at {where}, by .clone() or copy_(), instead of sharing the memory."
     yield SHARED.finding(
         text=text,
-        places=(*place_of("shared", fact.shared), *place_of("added", fact.used)),
+        places=(*place_of("shared", fact.shared), *place_of("loaded" if fact.kind == "model" else "added", fact.used)),
         remedy=remedy,
         subjects=(fact.name,),
     )

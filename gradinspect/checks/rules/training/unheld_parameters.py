@@ -76,7 +76,7 @@ _WORDS = {
         "nn.Parameter(value) * 0.02.",
     ),
     "unfrozen": (
-        "{where} was frozen when {optimizer} was made, and requires grad since {made}.",
+        "{they} frozen when {optimizer} was made, and {made} unfreezes {them} later.",
         "After {made}, pass the parameters to add_param_group() of {optimizer}. Or pass all parameters at {created}: "
         "those without a gradient are left alone.",
     ),
@@ -120,8 +120,10 @@ def _words(fact: UnheldParameters) -> tuple[str, str]:
             f"{line_of(fact.made)} assigns new ones each time it runs, and {fact.optimizer} keeps the old ones.",
             _instead_of_remaking(fact),
         )
+    is_one = len(fact.names) == 1
     known = {
-        "where": fact.where, "optimizer": fact.optimizer, "made": line_of(fact.made), "created": line_of(fact.created),
+        "where": fact.where, "they": "it was" if is_one else "they were", "them": "it" if is_one else "them",
+        "optimizer": fact.optimizer, "made": line_of(fact.made), "created": line_of(fact.created),
     }  # fmt: skip
     why, remedy = _WORDS[fact.kind]
     return why.format(**known), remedy.format(**known)

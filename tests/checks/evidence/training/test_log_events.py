@@ -136,6 +136,7 @@ def test_a_model_that_is_gone_in_the_end() -> None:
                 optimizer.step()
             program.recorder.modules.clear()
             program.recorder.module_windows.clear()
+            program.recorder.own.outermost.clear()
 
         assert [one.kind for one in program.facts(UnheldParameters)] == found
 

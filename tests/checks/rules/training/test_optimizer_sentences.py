@@ -96,8 +96,8 @@ GI361 optimizer=1 added=2 backward=3 [w, b]
   after opt was made.
   -> Make opt after train.py:2, or pass the new parameters to its add_param_group().
 GI361 optimizer=1 unfrozen=2 backward=3 [w, b]
-  Backward reaches w and b, but no optimizer holds them: Net was frozen when opt was made, and
-  requires grad since train.py:2.
+  Backward reaches w and b, but no optimizer holds them: they were frozen when opt was made, and
+  train.py:2 unfreezes them later.
   -> After train.py:2, pass the parameters to add_param_group() of opt. Or pass all parameters at
   train.py:1: those without a gradient are left alone.
 GI361 optimizer=1 made=2 backward=3 [w, b]

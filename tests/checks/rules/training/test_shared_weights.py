@@ -29,3 +29,17 @@ def test_an_average_is_to_start_from_a_copy() -> None:
     assert finding.text.startswith("train.py:9 adds weight to a tensor in the same memory")
     assert finding.remedy.startswith("Copy the values at train.py:4")
     assert [(place.role, place.line) for place in finding.places] == [("shared", 4), ("added", 9)]
+
+
+def test_a_target_that_is_the_model_is_to_be_a_copy() -> None:
+    """Under the names of both; where another function was given it, no line is named."""
+    shared, used = (Frame(file="train.py", line=line, code="...") for line in (4, 9))
+    found = [
+        judged(SharedWeights(kind="model", name="target", taken="net", shared=line, used=used))
+        for line in (shared, None)
+    ]
+
+    assert found[0].text.startswith("train.py:9 copies the weights of a model onto themselves: net and target are one")
+    assert found[0].remedy == "Make target a model of its own at train.py:4: target = copy.deepcopy(net)."
+    assert found[1].remedy == "Make target a model of its own where it is made: target = copy.deepcopy(net)."
+    assert [(place.role, place.line) for place in found[0].places] == [("shared", 4), ("loaded", 9)]
