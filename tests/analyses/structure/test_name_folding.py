@@ -71,11 +71,11 @@ def test_the_odd_one_is_measured_by_the_median_of_the_others(values: list[int]) 
     if len(values) < MIN_ALIKE or max(distances) < math.log(ODD):
         assert found is None
     elif found is not None:
-        others = sorted([*values[: found[0]], *values[found[0] + 1 :]])
+        rest = sorted([*values[: found[0]], *values[found[0] + 1 :]])
 
         assert found[1] == factors[found[0]]
         assert distances[found[0]] == max(distances)
-        assert others[0] == others[-1] or math.log(others[-1] / others[0]) <= max(distances) / 2
+        assert rest[0] == rest[-1] or math.log(rest[-1] / rest[0]) <= max(distances) / 2
 
 
 def test_where_numbers_fall_from_block_to_block_none_is_odd() -> None:
