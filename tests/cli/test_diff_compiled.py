@@ -114,6 +114,40 @@ def test_check_reports_the_same(tmp_path: Path, direction: str, code: str) -> No
 
 
 @pytest.mark.slow
+def test_buffers_of_compiled_parts_have_their_names(tmp_path: Path) -> None:
+    """Of a part that is assigned, of each of a list, and of one inside another; eager has the modules alone."""
+    path = tmp_path / "train.py"
+    path.write_text(
+        """
+import torch
+from torch import nn
+
+def part():
+    return torch.compile(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), backend="aot_eager")
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.many = part(), nn.ModuleList([part(), part()])
+        self.outer = nn.Sequential(part(), nn.BatchNorm1d(4))
+
+    def forward(self, x):
+        for layer in (self.one, *self.many, self.outer):
+            x = layer(x).tanh()
+        return x
+
+net = torch.compile(Net(), backend="aot_eager")
+net(torch.randn(8, 4)).square().mean().backward()
+"""
+    )
+    done = gradinspect("diff", "--compiled", path, "--format", "json", is_measured=False)
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["one_sided"]) == (0, [])
+    assert found["num_compared"] + len(found["incomparable"]) == 1 + 4 * 4 + 2 + 5 * 3
+
+
+@pytest.mark.slow
 def test_values_are_compared_in_any_layout(tmp_path: Path) -> None:
     """As far as there are any; a gradient of few rows, a matrix of few elements, a conjugate that is none yet."""
     path = tmp_path / "train.py"

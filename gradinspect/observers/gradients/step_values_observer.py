@@ -37,7 +37,7 @@ from gradinspect.torch_api.tensors import plain_tensors_only
 
 MOST_CALLS = 4
 _PART = 2**22  # elements at a time
-_WRAPPED = "_orig_mod."  # between a compiled module's path and that of what it wraps
+_WRAPPED = "_orig_mod"  # between a compiled module's path and that of what it wraps
 _save, _load = torch.save, torch.load
 
 
@@ -176,7 +176,7 @@ def _named(graph: Graph, leaves: dict[int, torch.Tensor]) -> dict[str, torch.Ten
             shape = ", ".join(map(str, leaf.shape))
             counts[shape] += 1
             name = f"unnamed [{shape}]" + (f" {counts[shape]}" if counts[shape] > 1 else "")
-        found[name.replace(_WRAPPED, "")] = leaf
+        found[name.replace(f"{_WRAPPED}.", "")] = leaf
     return found
 
 
@@ -187,7 +187,7 @@ def _tensors(returned: object) -> list[torch.Tensor]:
 
 def _buffers() -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the buffers of all modules, by the path from a module that is in no other; unless two have one name."""
-    modules = [module for module in instances_of(nn.Module) if type(module).__name__ != "OptimizedModule"]
+    modules = list(instances_of(nn.Module))
     parents = {
         id(child): (module, name)
         for module in modules
@@ -210,7 +210,8 @@ def _path(module: nn.Module, parents: dict[int, tuple[nn.Module, str]]) -> tuple
     while id(module) in parents and id(module) not in seen:
         seen.add(id(module))
         module, name = parents[id(module)]
-        parts.append(name)
+        if name != _WRAPPED:
+            parts.append(name)
     return tuple(reversed(parts))
 
 
