@@ -1,6 +1,6 @@
 # expect: GI364
 # why: clips_an_emptied_iterator.py:25 clips nothing: self.trained is an iterator
-# advice: self.trained = list(filter(lambda p: p.requires_grad, model.parameters())).
+# advice: Make a list at clips_an_emptied_iterator.py:16: self.trained = list(filter(lambda p: p.requires_grad,
 # lines: made=16 clipped=25
 import torch
 from torch import nn
