@@ -1,5 +1,5 @@
 # expect: GI361
-# why: optimizer holds the other parameters of the same layers
+# why: optimizer holds other parameters of the same model
 # advice: Pass them as well at groups_by_name.py:27: let the last group take every parameter that no other group has.
 # lines: optimizer=27 backward=35
 import torch
