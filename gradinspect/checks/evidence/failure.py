@@ -25,6 +25,7 @@ from gradinspect.checks.facts.value_flow import OUTSIDE, ancestors
 from gradinspect.errors import text_of
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import is_own_file, line_record
+from gradinspect.recording.names.variables import isinstance_safely
 from gradinspect.recording.recorder import Recorder
 from gradinspect.syntax import parse
 from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
@@ -122,7 +123,7 @@ def _refusing(step: TracebackType) -> Iterator[Optimizer]:
     for node in _names_in(_file(step), step.tb_lineno):
         for part in ast.walk(node):
             value = _value(part, step.tb_frame) if isinstance(part, ast.expr) else None
-            if isinstance(value, Optimizer):
+            if isinstance_safely(value, (Optimizer,)):
                 yield value
 
 

@@ -81,4 +81,9 @@ def _value(name: str, frame: FrameType) -> Any:
     """Return the value of a variable, or of an attribute of one, without running code."""
     first, _, attribute = name.partition(".")
     value = local_variables(frame).get(first, frame.f_globals.get(first))
-    return vars(value).get(attribute) if attribute and hasattr(value, "__dict__") else value
+    if not attribute:
+        return value
+    try:
+        return object.__getattribute__(value, "__dict__").get(attribute)
+    except AttributeError:
+        return None
