@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gradinspect.checks.findings import Finding, IgnoreComment, Place, Suppression
-from gradinspect.checks.source_comments import lines_run, statements
+from gradinspect.checks.findings import Finding, IgnoreComment, Place, ProgramFile, Suppression
+from gradinspect.checks.source_comments import line_comments, lines_run, statements
 
 _MARK = "gradinspect:"
 _IGNORE = re.compile(r"#\s*gradinspect:\s*ignore\b(?:\s*\[(?P<codes>[^\]]*)\])?(?P<reason>[^#]*)")
@@ -55,6 +55,27 @@ def ignore_comments(file: str, lines: Sequence[str], seen: Collection[int]) -> t
     ]
     ran = lines_run(lines, seen) if found else set()
     return tuple(replace(one, has_run=not ran.isdisjoint(range(one.first, one.last + 1))) for one in found)
+
+
+def program_file(
+    name: str, path: str, lines: Sequence[str], seen: Collection[int], named: Collection[int]
+) -> ProgramFile:
+    """Read the comments of a file.
+
+    Args:
+        name: Its name in the record.
+        path: Where it is; "" for one that is nowhere.
+        lines: Its text.
+        seen: Lines of it that were seen to run.
+        named: Lines of it that findings name.
+    """
+    comments = line_comments(lines) if named else {}
+    return ProgramFile(
+        name=name,
+        path=path,
+        ignores=ignore_comments(name, lines, seen),
+        comments=tuple((line, comments[line]) for line in sorted(named) if line in comments),
+    )
 
 
 def _codes(match: "re.Match[str]") -> str:

@@ -87,6 +87,12 @@ class OperatorValue(Record, frozen=True):
     number: int  # of the compiled graph; from 1
     is_fused: bool = False  # it is right if the result of each operator is asked for
 
+    @property
+    def words(self) -> str:
+        """Name it with what it belongs to: "aten.mul in the backward of gelu of h.3.mlp"."""
+        owner = " of ".join(part for part in (self.forward, self.module) if part)
+        return f"{self.operator} in the {self.direction}{f' of {owner}' if owner else ''}"
+
 
 class OneSided(Record, frozen=True):
     """A value that only one of the runs has, or that has another shape."""

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gradinspect.checks.findings import Finding, ProgramFile
-from gradinspect.checks.ignore_comments import ignore_comments
-from gradinspect.checks.source_comments import line_comments
+from gradinspect.checks.ignore_comments import program_file
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import FrameTable, is_own_file, short_file_name
 from gradinspect.recording.source_structure import makers_of, own_sources
@@ -36,16 +35,10 @@ def program_files(frames: FrameTable, findings: Sequence[Finding], base_folder: 
         if not name or name in known:
             continue
         known.add(name)
-        lines = linecache.getlines(file)
-        ignores = ignore_comments(name, lines, seen.get(file, ()))
-        if ignores or name in named:
-            comments = line_comments(lines) if name in named else {}
-            yield ProgramFile(
-                name=name,
-                path="" if file.startswith("<") else os.path.abspath(file),  # noqa: PTH100  # as in short_file_name
-                ignores=ignores,
-                comments=tuple((line, comments[line]) for line in sorted(named[name]) if line in comments),
-            )
+        path = "" if file.startswith("<") else os.path.abspath(file)  # noqa: PTH100  # as in short_file_name
+        found = program_file(name, path, linecache.getlines(file), seen.get(file, ()), named.get(name, ()))
+        if found.ignores or name in named:
+            yield found
 
 
 def _imported() -> Iterator[str]:

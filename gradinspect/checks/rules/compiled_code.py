@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.analyses.diff.compiled import STAGE_WORDS, CompiledDiff, OperatorValue, Role
+from gradinspect.analyses.diff.compiled import STAGE_WORDS, CompiledDiff, Role
 from gradinspect.checks.findings import BACKWARD, Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.units import format_count
@@ -111,12 +111,7 @@ def _where(diff: CompiledDiff) -> Iterator[str]:
     found = diff.operator
     if found is not None:
         what, where = ("result", ", where operators are fused") if found.is_fused else ("operator", "")
-        yield f"The first wrong {what} is {_operator(found)}, off by {found.error:.1e}{where}."
-
-
-def _operator(found: OperatorValue) -> str:
-    owner = " of ".join(part for part in (found.forward, found.module) if part)
-    return f"{found.operator} in the {found.direction}{f' of {owner}' if owner else ''}"
+        yield f"The first wrong {what} is {found.words}, off by {found.error:.1e}{where}."
 
 
 def _who(diff: CompiledDiff) -> Iterator[str]:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from gradinspect.analyses.diff.compiled import CompiledDiff
 from gradinspect.checks.findings import Finding, Findings, ProgramFile
-from gradinspect.checks.ignore_comments import ignore_comments
+from gradinspect.checks.ignore_comments import program_file
 from gradinspect.checks.registry import declared, findings_on
-from gradinspect.checks.source_comments import line_comments
 from gradinspect.cli.running.compiled_runs import compare_compiled
 from gradinspect.request import Request
 from gradinspect.units import format_count
@@ -54,10 +53,4 @@ def _files(findings: Sequence[Finding], base_folder: Path) -> Iterator[ProgramFi
     for name, numbers in named.items():
         lines = linecache.getlines(str(base_folder / name))
         if lines:
-            comments = line_comments(lines)
-            yield ProgramFile(
-                name=name,
-                path=str(base_folder / name),
-                ignores=ignore_comments(name, lines, numbers),
-                comments=tuple((line, comments[line]) for line in sorted(numbers) if line in comments),
-            )
+            yield program_file(name, str(base_folder / name), lines, numbers, numbers)

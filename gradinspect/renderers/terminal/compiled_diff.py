@@ -104,15 +104,14 @@ class CompiledDiffPage(Page):
 
 def operator_sentence(found: OperatorValue) -> str:
     """Say which operator is wrong, and where it comes from."""
-    owner = " of ".join(part for part in (found.forward, found.module) if part)
-    what = f"{found.operator} in the {found.direction}" + (f" of {owner}" if owner else "")
     line = f", {found.frame.file}:{found.frame.line}" if found.frame is not None else ""
     if found.is_fused:
         return (
-            f"First wrong result: {what}{line}, off by {found.error:.1e}. It is right if each operator's "
+            f"First wrong result: {found.words}{line}, off by {found.error:.1e}. It is right if each operator's "
             "result is asked for, so it goes wrong where operators are fused."
         )
-    return f"First wrong operator: {what}{line}, off by {found.error:.1e} where rounding makes {found.rounding:.1e}."
+    off = f"off by {found.error:.1e} where rounding makes {found.rounding:.1e}"
+    return f"First wrong operator: {found.words}{line}, {off}."
 
 
 def _kind(one: CompiledValueDiff) -> tuple[object, ...]:
