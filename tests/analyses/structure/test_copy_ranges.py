@@ -1,7 +1,9 @@
 """What one copy of a repeated block shows for all: shapes, bytes, and where it begins a chain."""
 
-from collections.abc import Sequence
-from time import thread_time
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
 
 import pytest
 from factories import graph, leaf, op, saved
@@ -127,17 +129,38 @@ def test_bytes_between(least: int, most: int, text: str) -> None:
     assert format_bytes_between(least, most) == text
 
 
-def test_many_copies_take_little_time() -> None:
-    """As long as so many nodes take, not their square: an RNN has as many steps as its text has characters."""
+def opcodes_for(count: int) -> int:
+    """Count what Python executes to compare the copies in a chain of so many nodes."""
     names = ("SinBackward0", "MulBackward0", "ExpBackward0")
-    drawn = graph(*(op(names[place % 3], place + 1) for place in range(60_000)), leaf("w", 3))
+    drawn = graph(*(op(names[place % 3], place + 1) for place in range(count)), leaf("w", 3))
     folded = fold_graph(drawn)
     repeat = folded.items[0]
-    begun = thread_time()
+    executed = 0
+
+    def counted(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
+        nonlocal executed
+        frame.f_trace_opcodes = True
+        executed += event == "opcode"
+        return counted
 
     assert isinstance(repeat, Scope)
-    assert len(copy_ranges(repeat)) == 19_999
-    assert odd_one([len(copy) for copy in copy_ranges(repeat)]) is None
-    assert with_ranges(drawn, folded.items) is drawn
-    assert bytes_of_twins(folded.items, [0] * len(drawn.nodes)) == {}
-    assert thread_time() - begun < 1
+    before = sys.gettrace()
+    sys.settrace(counted)
+    try:
+        copies = copy_ranges(repeat)
+        odd = odd_one([len(copy) for copy in copies])
+        shown = with_ranges(drawn, folded.items)
+        differing = bytes_of_twins(folded.items, [0] * len(drawn.nodes))
+    finally:
+        sys.settrace(before)
+    assert [len(copies), odd, differing] == [count // 3 - 1, None, {}]
+    assert shown is drawn
+    return executed
+
+
+def test_many_copies_take_as_long_as_so_many_nodes() -> None:
+    """Not their square: an RNN has as many steps as its text has characters."""
+    few = opcodes_for(900)
+
+    assert few > 900
+    assert opcodes_for(3_600) < 5 * few
