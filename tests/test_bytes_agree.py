@@ -182,7 +182,7 @@ def test_every_view_has_one_number_for_each_module(program: Callable[[], Callabl
     for row in saved_rows(graph):
         rows[row.node] += row.own_bytes
     labels = ScopeLabels(graph, LIGHT)
-    page = json.loads(page_json(graph, DrawOptions()))
+    page = json.loads("".join(page_json(graph, DrawOptions())))
     columns = [line.split(",") for line in render_nodes_csv(graph).splitlines()]
     place = columns[0].index("held_bytes") - len(columns[0])
     page_modules = {module[2] or "": module[3] for module in _all_page_modules(page["memory"]["modules"])}

@@ -12,6 +12,7 @@ import io
 import json
 import math
 import re
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -20,8 +21,10 @@ from gradinspect.units import is_harmless
 
 FORMAT = "gradinspect"
 SCHEMA_VERSION = 1  # increment with every change of `graph.py` that an older reader would reject
+MAX_LINES = 10_000  # encoded at a time: a million lines at once need hundreds of megabytes twice
 NOT_PRINTABLE_ASCII = re.compile(r"[^\n -~]+")
 _ENCODER = msgspec.json.Encoder(order="deterministic")
+_ESCAPED = msgspec.json.Encoder()  # of dicts that stand for records: their keys are in the order of the fields
 
 
 def encode_graph(graph: Graph, *, compressed: bool) -> bytes:
@@ -31,17 +34,13 @@ def encode_graph(graph: Graph, *, compressed: bool) -> bytes:
     (Python's placeholder for a non-UTF-8 byte of a file name) is not valid in JSON and becomes its escape, the six
     characters `\udcff`.
     """
-    try:
-        content = _encode_envelope(graph)
-    except UnicodeEncodeError:
-        content = _encode_envelope(msgspec.convert(escape_surrogates(msgspec.to_builtins(graph)), Graph))
-    return finished(content, compressed=compressed)
+    return finished(_envelope(graph), compressed=compressed)
 
 
-def finished(content: bytes, *, compressed: bool) -> bytes:
-    """Escape what cannot be seen in JSON, and pack it."""
-    content = content if content.isascii() and b"\x7f" not in content else _escape_hidden(content)
-    return _compress(content) if compressed else content
+def finished(pieces: Iterable[bytes], *, compressed: bool) -> bytes:
+    """Escape what cannot be seen in JSON, and pack it, one piece after another."""
+    shown = (one if one.isascii() and b"\x7f" not in one else _escape_hidden(one) for one in pieces)
+    return _compress(shown) if compressed else b"".join(shown)
 
 
 def escape_surrogates(value: object) -> object:
@@ -74,33 +73,52 @@ def _json_escape(char: str) -> str:
     return "\\u007f" if char == "\x7f" else json.dumps(char)[1:-1]
 
 
-def _encode_envelope(graph: Graph) -> bytes:
+def _envelope(graph: Graph) -> Iterator[bytes]:
     fields = {name: getattr(graph, name) for name in Graph.__struct_fields__ if name not in {"gradients", "values"}}
-    beside = b"" if graph.gradients is None else b',"gradients":' + _encode_gradients(graph.gradients)
+    yield b'{"format":"%s","version":%d,"graph":' % (FORMAT.encode(), SCHEMA_VERSION)
+    yield from _encode_fields(fields)
+    if graph.gradients is not None:
+        yield b',"gradients":'
+        yield from _encode_gradients(graph.gradients)
     if graph.values:
-        beside += b',"values":' + _encode_field(_name_nonfinite(msgspec.to_builtins(graph.values)))
-    head = b'{"format":"%s","version":%d' % (FORMAT.encode(), SCHEMA_VERSION)
-    return b'%s,"graph":%s%s}\n' % (head, _encode_fields(fields), beside)
+        yield b',"values":'
+        yield from _encode_field(_name_nonfinite(msgspec.to_builtins(graph.values)))
+    yield b"}\n"
 
 
-def _encode_gradients(gradients: Gradients) -> bytes:
+def _encode_gradients(gradients: Gradients) -> Iterator[bytes]:
     """Encode the gradients. NOTE [Gradients beside the graph]."""
     fields = msgspec.to_builtins(gradients)
     for node in fields["nodes"]:
         node.pop("seconds", None)
-    return _encode_fields({name: _name_nonfinite(value) for name, value in fields.items()})
+    yield from _encode_fields({name: _name_nonfinite(value) for name, value in fields.items()})
 
 
-def _encode_fields(fields: dict[str, object]) -> bytes:
-    lines = b",\n".join(b'"%s":%s' % (name.encode(), _encode_field(value)) for name, value in fields.items())
-    return b"{\n%s\n}" % lines
+def _encode_fields(fields: dict[str, object]) -> Iterator[bytes]:
+    for place, (name, value) in enumerate(fields.items()):
+        yield b'%s\n"%s":' % (b"," if place else b"{", name.encode())
+        yield from _encode_field(value)
+    yield b"\n}"
 
 
-def _encode_field(value: object) -> bytes:
+def _encode_field(value: object) -> Iterator[bytes]:
     if not isinstance(value, tuple) or not value:
-        return _ENCODER.encode(value)
-    lines = _ENCODER.encode_lines(value).rstrip(b"\n")
-    return b"[\n%s\n]" % lines.replace(b"\n", b",\n")  # newlines inside JSON strings are always escaped
+        yield _encode((value,))
+        return
+    for start in range(0, len(value), MAX_LINES):
+        yield b",\n" if start else b"[\n"
+        yield _encode(value[start : start + MAX_LINES])
+    yield b"\n]"
+
+
+def _encode(values: tuple[object, ...]) -> bytes:
+    """Encode values, one on a line."""
+    try:
+        lines = _ENCODER.encode_lines(values)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(values, order="deterministic")
+        lines = _ESCAPED.encode_lines([escape_surrogates(one) for one in plain])
+    return lines.rstrip(b"\n").replace(b"\n", b",\n")  # newlines inside JSON strings are always escaped
 
 
 def _name_nonfinite(value: object) -> object:
@@ -115,9 +133,10 @@ def _name_nonfinite(value: object) -> object:
             return value
 
 
-def _compress(content: bytes) -> bytes:
+def _compress(pieces: Iterable[bytes]) -> bytes:
     buffer = io.BytesIO()
     # Not gzip.compress, whose header names the operating system, so that the bytes would differ.
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=buffer, mtime=0) as file:
-        file.write(content)
+        for piece in pieces:
+            file.write(piece)
     return buffer.getvalue()

@@ -32,7 +32,7 @@ def encode_step_memory(memory: StepMemory, *, compressed: bool) -> bytes:
     except UnicodeEncodeError:
         encoded = _ENCODER.encode(escape_surrogates(msgspec.to_builtins(memory)))
     head = b'{"format":"%s","version":%d' % (FORMAT.encode(), VERSION)
-    return finished(b'%s,"memory":%s}\n' % (head, encoded), compressed=compressed)
+    return finished((b'%s,"memory":%s}\n' % (head, encoded),), compressed=compressed)
 
 
 def read_step_memory(path: Path) -> StepMemory:

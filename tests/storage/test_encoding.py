@@ -5,13 +5,13 @@ import json
 
 import msgspec
 import pytest
-from factories import gradient_stats, graph, op, product_plus_two
+from factories import gradient_stats, graph, leaf, op, product_plus_two
 from hypothesis import HealthCheck, given, settings
 from inline_snapshot import snapshot
 from strategies import graphs
 
 from gradinspect.graph import Gradients, Graph, NodeGradients, SavedValue
-from gradinspect.storage import decode_graph, encode_graph
+from gradinspect.storage import decode_graph, encode_graph, encoding
 
 
 @pytest.mark.slow
@@ -63,6 +63,21 @@ def test_a_lone_surrogate_becomes_its_escape() -> None:
 
     assert (again.source, again.nodes[0].saved[0].value) == (r"b\udcff.py", (r"a\udcff", 1))
     assert list(again.arguments) == [r"\udc80"]
+
+
+def test_what_is_written_in_pieces_is_the_same_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where one piece cannot be UTF-8 and another one has what must be escaped."""
+    made = [
+        op(name, 1 + place, saved=(SavedValue(name="x", kind="str", value=name),))
+        for place, name in enumerate(("a", "b\udcff", "\u202e", "\x7f", "e"))
+    ]
+    record = graph(*made, leaf("w", 3))
+    at_once = encode_graph(record, compressed=False)
+    monkeypatch.setattr(encoding, "MAX_LINES", 2)
+
+    assert encode_graph(record, compressed=False) == at_once
+    assert gzip.decompress(encode_graph(record, compressed=True)) == at_once
+    assert len(decode_graph(at_once, "run.json").nodes) == 6
 
 
 @pytest.mark.parametrize("value", [-0.0, 5e-324, 1.0, 1, True, 2**63, -(2**63), "nan", "1", ""])

@@ -4,6 +4,9 @@ What comes in: a `Graph`. What goes out: ASCII text without `<`, `>` or `&`, so 
 element.
 """
 
+from collections.abc import Iterator
+from itertools import islice
+
 import msgspec
 
 from gradinspect.analyses.structure.cut import Cut, describe_cut
@@ -14,18 +17,22 @@ from gradinspect.graph import Graph
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.facts import CodeAround
 from gradinspect.renderers.html.memory import page_memory
-from gradinspect.renderers.html.nodes import Texts, page_nodes, usual_device
+from gradinspect.renderers.html.nodes import PageNode, Texts, page_nodes, usual_device
 from gradinspect.renderers.html.tree import page_scopes
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control, format_count, format_held, format_weights
 
+NODES_AT_ONCE = 10_000  # that are made and written
 
-def page_json(graph: Graph, options: DrawOptions) -> str:
-    """Write everything that the page shows about a graph."""
+
+def page_json(graph: Graph, options: DrawOptions) -> Iterator[str]:
+    """Write everything that the page shows about a graph, in pieces: a million nodes are not held twice."""
     folded = fold_graph(graph, shapes=options.fold_shapes)
     scopes, alone = page_scopes(graph, folded)
     texts = Texts()
-    nodes = page_nodes(graph, options.cut, texts, alone)
+    yield '{"nodes":['
+    yield from _written_nodes(page_nodes(graph, options.cut, texts, alone))
+    yield "],"
     figures = summarize(graph)
     page = {
         "title": escape_control(graph.source),
@@ -58,8 +65,15 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
         "scopes": msgspec.to_builtins(scopes),
         "texts": list(texts.places),
     }
-    written = json_text(page, separators=(",", ":")).removesuffix("}")
-    return harmless(f'{written},"nodes":{msgspec.json.encode(nodes).decode()}}}')  # numbers, of which there are many
+    yield harmless(json_text(page, separators=(",", ":")).removeprefix("{"))
+
+
+def _written_nodes(nodes: Iterator[PageNode]) -> Iterator[str]:
+    """Write numbers, and the words for those that are not finite."""
+    separator = ""
+    while some := tuple(islice(nodes, NODES_AT_ONCE)):
+        yield separator + msgspec.json.encode(some)[1:-1].decode()
+        separator = ","
 
 
 def _figures(figures: Summary) -> list[str]:

@@ -95,8 +95,8 @@ class Texts:
         return found[1]
 
 
-def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> list[PageNode]:
-    """List the nodes.
+def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> Iterator[PageNode]:
+    """Yield the nodes.
 
     Args:
         graph: The graph.
@@ -106,10 +106,10 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
     """
     edges, saved = _Edges(graph, texts), _SavedValues(graph, texts)
     num_bytes, uses, norms = held_bytes_by_node(graph), uses_in_whole(graph, cut), _norms(graph)
-    tensors = [tensor_of(node) for node in graph.nodes]
     usual = usual_device(graph)
-    return [
-        PageNode(
+    for node_id, node in enumerate(graph.nodes):
+        tensor = tensor_of(node)
+        yield PageNode(
             name=texts.place(node.name),
             kind=texts.place(node.kind),
             outputs=_outputs(node, texts),
@@ -128,8 +128,6 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
             norm=norms.get(node_id),
             alone=node_id in alone,
         )
-        for node_id, (node, tensor) in enumerate(zip(graph.nodes, tensors, strict=True))
-    ]
 
 
 def usual_device(graph: Graph) -> str:

@@ -54,7 +54,7 @@ def render_sides(
     }
     content = harmless(json_text(page, separators=(",", ":")))
     title = f"{sides[0].label} → {sides[1].label} · gradinspect"
-    return page_document(title, "side_page/sides.css", "side_page/sides.html", SCRIPTS, content)
+    return "".join(page_document(title, "side_page/sides.css", "side_page/sides.html", SCRIPTS, (content,)))
 
 
 def _figures(diff: GraphDiff) -> list[list[str]]:

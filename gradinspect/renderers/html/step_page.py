@@ -45,7 +45,7 @@ def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
         "devices": [_device(memory, one, limit) for one in by_device(memory)],
     }
     content = harmless(json_text(page, separators=(",", ":")))
-    return page_document(f"{memory.source} · gradinspect", "step.css", "step.html", SCRIPTS, content)
+    return "".join(page_document(f"{memory.source} · gradinspect", "step.css", "step.html", SCRIPTS, (content,)))
 
 
 def _device(memory: StepMemory, one: StepMemory, limit: int | None) -> dict[str, object]:
