@@ -24,7 +24,7 @@ from fork_server import import_ours, measure_each_fork_alone
 
 CPU, SIMULATED = "cpu", "sim"
 PLAIN = "plain"  # in place of a verb: the program is run without us
-PATIENCE_S = 60.0  # for one command, on a busy machine
+PATIENCE_S = 300.0  # for one command, on a busy machine
 WIDTH = 400  # columns: the name of a device must not break a line
 
 

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 
 SERVER = Path(__file__).parent / "fork_server.py"
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 MEASURING = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
 
 

@@ -55,7 +55,7 @@ OF_NAMEDTUPLE = {"_replace", "_fields", "_asdict", "_make"}
 
 def run_python(program: str) -> "subprocess.CompletedProcess[str]":
     """Run a program in a process of its own."""
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_all_other_packages_import_without_torch() -> None:

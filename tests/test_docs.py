@@ -120,7 +120,7 @@ def test_the_documents_show_what_is_printed(command: str, shown: str) -> None:
     ours, _, filters = command.partition(" | ")
     done = gradinspect(*shlex.split(ours)[1:], cwd=ROOT)
     printed = subprocess.run(
-        ["bash", "-c", filters or "cat"], input=done.stdout, capture_output=True, text=True, timeout=120, check=True
+        ["bash", "-c", filters or "cat"], input=done.stdout, capture_output=True, text=True, timeout=300, check=True
     )
 
     assert (done.stderr, printed.stderr) == ("", "")
@@ -134,7 +134,7 @@ def test_the_pictures_are_as_the_tool_draws_them() -> None:
         [sys.executable, ROOT / "docs" / "make_pictures.py", "--check"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

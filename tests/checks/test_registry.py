@@ -63,7 +63,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run Python with the copy of the package."""
     return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, timeout=120, check=False, cwd=folder,
+        [sys.executable, *words], capture_output=True, text=True, timeout=300, check=False, cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "80"},
     )  # fmt: skip
 

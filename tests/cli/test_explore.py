@@ -20,7 +20,7 @@ from gradinspect.storage import encode_graph
 
 TAKE_SCREEN, GIVE_BACK = b"\x1b[?1049h", b"\x1b[?1049l"
 HIDE_CURSOR, SHOW_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 def test_a_pipe_is_no_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def ranks() -> Ranks:
     """Return what each rank has recorded of each kind of model."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(  # ours
-        [sys.executable, str(PROGRAM)], env=environment, capture_output=True, text=True, check=False, timeout=120,
+        [sys.executable, str(PROGRAM)], env=environment, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr

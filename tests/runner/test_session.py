@@ -56,7 +56,7 @@ def test_the_script_does_not_notice(tmp_path: Path) -> None:
     (folder / "train.py").write_text(NOTICE)
     arguments = ["--lr", "0.1", "--", "rest"]
     command = [sys.executable, "project/train.py", *arguments]
-    plain = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True)
+    plain = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=True)
     traced = gradinspect("trace", "project/train.py", "--continue", "--", *arguments, cwd=tmp_path, is_new=True)
     expected = [json.loads(line) for line in plain.stdout.splitlines()]
     actual = [json.loads(line) for line in traced.stdout.splitlines() if line.startswith("{")]
@@ -169,7 +169,7 @@ def test_a_failing_script_shows_its_own_frames_only(tmp_path: Path) -> None:
     """The traceback is the one that python prints."""
     script = tmp_path / "broken.py"
     script.write_text("import torch\nx = torch.ones(2)\ndef f():\n    return x @ torch.ones(3)\nf()\n")
-    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False)
     done = gradinspect("trace", script)
     *traceback, sentence = done.stderr.splitlines()
 
@@ -345,7 +345,7 @@ def test_a_traceback_is_that_of_a_plain_run(body: str, hint: str, tmp_path: Path
     )
     script = tmp_path / "train.py"
     script.write_text(f"import torch\n{body.replace('OWN', mode)}\n")
-    plain = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    plain = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=300)
     traced = gradinspect("trace", "train.py", cwd=tmp_path)
     *lines, sentence = traced.stderr.splitlines()
 

@@ -56,7 +56,7 @@ def test_a_deep_chain_dies_in_peace(how: str, tmp_path: Path) -> None:
     script.write_text(PROGRAM)
     if how == "exit":  # Python takes all apart, which a fork leaves out
         command = [sys.executable, str(script), how]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     else:
         done = python(script, how)
 

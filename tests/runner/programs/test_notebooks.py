@@ -240,7 +240,7 @@ def test_it_runs_as_nbclient_runs_it(cells: tuple[str, ...], tmp_path: Path) -> 
     path = notebook(tmp_path / "a.ipynb", *cells)
     theirs = nbformat.read(str(path), 4)
     with contextlib.suppress(nbclient.exceptions.CellExecutionError):
-        nbclient.NotebookClient(theirs, kernel_name="python3", timeout=120).execute()
+        nbclient.NotebookClient(theirs, kernel_name="python3", timeout=300).execute()
     outputs = [output for cell in theirs.cells if cell.cell_type == "code" for output in cell.outputs]
     printed = [output.text for output in outputs if output.get("name") == "stdout" and "CPU times" not in output.text]
     failed = [output.ename for output in outputs if output.output_type == "error"]
