@@ -9,13 +9,14 @@ flows correctly in any font; in the box of a node it is anchored in the middle.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 TEXT = re.compile(r"<text ([^>]*)>(.*)</text>")
 GROUP = re.compile(r'<g [^>]*class="(\w+)"')
 SHAPE = re.compile(r'<(?:polygon|path|ellipse) .*(?: points| d)="([^"]*)"')
 ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
+X = re.compile(r"(-?[\d.]+),-?[\d.]+")
 OWN = {"x", "y", "text-anchor", "xml:space"}  # attributes of the line; the rest belong to its parts
 SPACES = (" ", "&#160;", "\xa0")
 
@@ -38,13 +39,15 @@ def _joined(lines: Sequence[str]) -> Iterator[str]:
         if match is not None:
             pieces.append(_Piece(dict(ATTRIBUTE.findall(match[1])), match[2]))
             continue
-        yield from _texts(pieces, kind, middle if kind == "node" and num_shapes == 1 else None)
-        pieces = []
+        if pieces:
+            yield from _texts(pieces, kind, middle if kind == "node" and num_shapes == 1 else None)
+            pieces = []
         if group := GROUP.match(line):
             kind, num_shapes = group[1], 0
-        elif shape := SHAPE.match(line):
-            xs = [float(x) for x in re.findall(r"(-?[\d.]+),-?[\d.]+", shape[1])]
-            middle, num_shapes = (min(xs) + max(xs)) / 2 if xs and not num_shapes else middle, num_shapes + 1
+        elif kind == "node" and (shape := SHAPE.match(line)):
+            if not num_shapes and (xs := [float(x) for x in X.findall(shape[1])]):
+                middle = (min(xs) + max(xs)) / 2
+            num_shapes += 1
         yield line
 
 
@@ -56,8 +59,7 @@ def _texts(pieces: Sequence[_Piece], kind: str, middle: float | None) -> Iterato
         or (kind in {"graph", "edge"} and not piece.content.startswith(SPACES))
         for place, piece in enumerate(pieces)
     ]
-    numbers = [sum(starts[: place + 1]) for place in range(len(pieces))]
-    for _, group in groupby(zip(numbers, pieces, strict=True), key=lambda pair: pair[0]):
+    for _, group in groupby(zip(accumulate(starts), pieces, strict=True), key=lambda pair: pair[0]):
         yield _text([piece for _, piece in group], middle)
 
 
