@@ -47,7 +47,18 @@ class _NoDispatchMode:
         pass
 
 
-TorchDispatchMode: Any = _DISPATCH.or_else(_NoDispatchMode)
+_Mode: Any = _DISPATCH.or_else(_NoDispatchMode)
+
+
+class TorchDispatchMode(_Mode):
+    """The base of our dispatch modes."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Have each operator call the mode itself: while a mode is active, dynamo compiles no frame anyway."""
+        return False
+
+
 HANDLE_TORCH_FUNCTION = _HANDLE.or_else(None)
 
 

@@ -106,6 +106,7 @@ class PlanSearch:
         offers: Sequence[Change],
         rounding: Sequence[Sequence[Change]] = (),
         run_whole: Callable[[Plan], PlanOutcome] | None = None,
+        first: Sequence[Change] = (),
     ) -> FoundPlans:
         """Search, starting from the plain program.
 
@@ -114,11 +115,13 @@ class PlanSearch:
             offers: What can be changed at no cost.
             rounding: Changes after which gradients are rounded otherwise, made if nothing else fits: one of each group.
             run_whole: Runs from the start a plan that was made in the last step only; None: none is.
+            first: What promises most, tried before all else: the time may be over soon. Empty: nothing does.
         """
         self._run_whole = run_whole or self._measure
         self._outcomes[plain.plan] = plain
         is_cut = True
         with suppress(TimeIsOver):
+            self._run(Plan(changes=tuple(first)))
             self._try_all(offers, rounding)
             is_cut = False
         self._confirm()

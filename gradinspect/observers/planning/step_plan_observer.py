@@ -1,6 +1,7 @@
 """Run whole training steps under a plan: their memory, their work, and what could be changed."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -96,6 +97,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
         request = branches.wait()
         pause_in_children(self._run.recorder)
         self._run.interceptor.pid = os.getpid()
+        if request is None:  # copies have said what there is to say
+            self._run.stop(sys._getframe())
         plan = NO_CHANGE if request is None else msgspec.json.decode(request, type=Plan)
         if plan.changes:
             self._steps.ledgers.forget_steps()

@@ -261,3 +261,20 @@ def test_what_needs_no_less_than_a_cheaper_plan_is_left_out() -> None:
 
     assert front_of(outcomes) == (outcomes[0], outcomes[2])
     assert [one.peak_bytes for one in found(1).front] == [1000, 250, 600]  # half precision computes nothing again
+
+
+def test_what_promises_most_is_tried_first() -> None:
+    """It is found even if the time is over after one plan."""
+    first = Checkpoint(root=0, paths=("h.0", "h.1"), class_name="Block", num_alike=8)
+    plans: list[Plan] = []
+
+    def once(plan: Plan) -> PlanOutcome:
+        if plans:
+            raise TimeIsOver
+        plans.append(plan)
+        return measured(plan)
+
+    result = PlanSearch(800, USES, KEPT, once).run(measured(Plan()), [RELEASE], first=[first])
+
+    assert result.is_cut
+    assert [outcome.plan for outcome in result.fitting] == plans == [Plan(changes=(first,))]
