@@ -88,7 +88,13 @@ class StepPlanObserver(Observer[PlannedSteps]):
             yield
 
     def _before_call(self) -> None:
-        """Wait before the last step, in which other plans differ; a copy of this process goes on with each."""
+        """Wait before the last step, in which other plans differ; a copy of this process goes on with each.
+
+        A copy ends where the next step would begin. What runs without gradients before, such as a validation, belongs
+        to the last one.
+        """
+        if self._is_branch and self._steps.has_left and torch.is_grad_enabled():
+            self._run.stop(sys._getframe())
         branches = self._branches
         if branches is None or not self._steps.is_before_last or not branches.can_wait():
             return
