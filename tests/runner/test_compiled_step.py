@@ -1,5 +1,6 @@
 """A backward inside a function under torch.compile is recorded, and torch.compile does what it would do without us."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -40,6 +41,18 @@ def test_a_compiled_step_is_seen(program: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "backward #1  compiled_step.py:10  loss.backward()" in done.stdout
     assert "◆ 0.weight" in done.stdout
+
+
+def test_a_compiled_node_has_the_line_that_calls_compiled_code(tmp_path: Path) -> None:
+    """In code that torch.compile has written, the call of a graph after a break has the line of another call."""
+    script = tmp_path / "zeroed.py"
+    cleared = PROGRAM.replace("    optimizer.zero_grad()\n", "").replace("(x):\n", "(x):\n    optimizer.zero_grad()\n")
+    script.write_text(cleared.replace('"eager"', '"aot_eager"'))
+    traced, overview = gradinspect("trace", script), gradinspect(script)
+
+    assert re.search(r"CompiledFunctionBackward .* zeroed\.py:14\n", traced.stdout)
+    assert "zeroed.py:14  losse" in overview.stdout
+    assert "zeroed.py:9" not in traced.stdout.partition("torch.compile so far")[0] + overview.stdout
 
 
 @pytest.mark.slow
