@@ -129,15 +129,29 @@ def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", one_in(2, ["fit", "fit --real"]))
-def test_a_prediction_says_that_nothing_was_compiled(words: str, program: Path) -> None:
-    """And that an optimizer in compiled code is not seen, rather than that there is none."""
+def test_a_step_ends_where_a_compiled_optimizer_has_stepped(words: str, tmp_path: Path) -> None:
+    """Its state is optimizer state, the program is not watched to its end, and what was not compiled is said."""
+    script = tmp_path / "adam.py"
+    script.write_text(PROGRAM.replace("SGD", "Adam").replace("range(3)", "range(30)") + "print('the end')\n")
     verb, *options = words.split()
-    done = gradinspect(verb, program, *options, "--quiet-script")
+    done = gradinspect(verb, script, *options)
     said = " ".join(done.stdout.split())
 
     assert done.returncode == 0, done.stderr
     assert ("torch.compile compiles nothing on fake tensors" in said) == (not options)
-    assert "No optimizer was seen to step, and in code under torch.compile none is" in said
+    assert "An optimizer steps in code under torch.compile: such a step ends where that code returns" in said
+    assert re.findall(r"step (\d): peak", said) == ["1", "2"]
+    assert "the end" not in said
+
+
+def test_what_a_compiled_optimizer_keeps_is_its_state(tmp_path: Path) -> None:
+    """As much as the same program has in eager."""
+    script = tmp_path / "adam.py"
+    script.write_text(PROGRAM.replace("SGD", "Adam"))
+    compiled, eager = (gradinspect("fit", script, "--steps", "1", *options) for options in ([], ["--eager"]))
+    ends = [re.findall(r"step 1: .* (\d+) B at its end", done.stdout) for done in (compiled, eager)]
+
+    assert ends[0] == ends[1] != []
 
 
 EVERYTHING = """
