@@ -246,6 +246,33 @@ def test_an_optimizer_that_never_steps_is_found_beside_a_compiled_model(tmp_path
     assert "GI365" in done.stdout
 
 
+SIZES = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+@torch.compile(backend="aot_eager")
+def loss_of(x):
+    hidden = model[0](x)
+    torch._dynamo.graph_break()
+    return model[1](hidden).square().mean()
+for size in (4, 5, 6):
+    optimizer.zero_grad()
+    loss_of(torch.randn(size, 4)).backward()
+    optimizer.step()
+"""
+
+
+def test_tensors_of_symbolic_sizes_that_torch_keeps_are_no_trouble(tmp_path: Path) -> None:
+    """They are found among the tensors that are alive, with a graph of their own."""
+    script = tmp_path / "sizes.py"
+    script.write_text(SIZES)
+    done = gradinspect("check", script)
+
+    assert done.returncode == 0, done.stderr
+    assert "Not looked at" not in done.stdout
+
+
 CHECKPOINTED = """
 import torch
 from torch.utils.checkpoint import checkpoint
