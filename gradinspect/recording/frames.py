@@ -20,7 +20,7 @@ import torch
 
 from gradinspect.graph import Frame
 from gradinspect.recording.notebook_cells import cell_name
-from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.dynamo import is_generated, uncompiled
 
 # Where letters differ in case only, as in the drive of a Windows path, files are the same.
 _normal: Callable[[str], str] = os.path.normcase if os.name == "nt" else str
@@ -263,6 +263,13 @@ def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
         if is_user_file(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
+
+
+def caller_of_compiled(frame: FrameType | None) -> FrameType | None:
+    """Return the user's frame that calls the compiled code which is running, from this one outward."""
+    while frame is not None and (not is_user_file(frame.f_code.co_filename) or is_generated(frame.f_code)):
+        frame = frame.f_back
+    return frame
 
 
 def own_frame(frame: FrameType | None) -> FrameType | None:

@@ -6,6 +6,7 @@ code also calls some of our functions, where this has no effect: those check `to
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
@@ -19,6 +20,7 @@ _STRATEGY = private("torch._C._dynamo.eval_frame._FrameExecStrategy", _UNSEEN)
 _ACTION = private("torch._C._dynamo.eval_frame._FrameAction", _UNSEEN)
 _SWITCH = "TORCHDYNAMO_DISABLE"  # read by each call of torch.compile. Source: torch/_dynamo/eval_frame.py, torch 2.13
 _SAID: set[int] = set()  # codes of functions, which are never freed
+_CONVERSIONS = "torch._dynamo.convert_frame"  # never imported by us: a program that compiles has imported it
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -34,6 +36,11 @@ def compiling_nothing() -> Iterator[None]:
             os.environ.pop(_SWITCH, None)
         else:
             os.environ[_SWITCH] = before
+
+
+def is_generated(code: CodeType) -> bool:
+    """Return whether torch.compile has written this code, in which the call of a graph has the line of another call."""
+    return code in getattr(sys.modules.get(_CONVERSIONS), "output_codes", ())
 
 
 def passed_by(function: _Function) -> _Function:

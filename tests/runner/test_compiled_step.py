@@ -1,5 +1,6 @@
 """A backward inside a function under torch.compile is recorded, and torch.compile does what it would do without us."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -40,6 +41,18 @@ def test_a_compiled_step_is_seen(program: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "backward #1  compiled_step.py:10  loss.backward()" in done.stdout
     assert "◆ 0.weight" in done.stdout
+
+
+def test_a_compiled_node_has_the_line_that_calls_compiled_code(tmp_path: Path) -> None:
+    """In code that torch.compile has written, the call of a graph after a break has the line of another call."""
+    script = tmp_path / "zeroed.py"
+    cleared = PROGRAM.replace("    optimizer.zero_grad()\n", "").replace("(x):\n", "(x):\n    optimizer.zero_grad()\n")
+    script.write_text(cleared.replace('"eager"', '"aot_eager"'))
+    traced, overview = gradinspect("trace", script), gradinspect(script)
+
+    assert re.search(r"CompiledFunctionBackward .* zeroed\.py:14\n", traced.stdout)
+    assert "zeroed.py:14  losse" in overview.stdout
+    assert "zeroed.py:9" not in traced.stdout.partition("torch.compile so far")[0] + overview.stdout
 
 
 @pytest.mark.slow
@@ -116,15 +129,29 @@ def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", one_in(2, ["fit", "fit --real"]))
-def test_a_prediction_says_that_nothing_was_compiled(words: str, program: Path) -> None:
-    """And that an optimizer in compiled code is not seen, rather than that there is none."""
+def test_a_step_ends_where_a_compiled_optimizer_has_stepped(words: str, tmp_path: Path) -> None:
+    """Its state is optimizer state, the program is not watched to its end, and what was not compiled is said."""
+    script = tmp_path / "adam.py"
+    script.write_text(PROGRAM.replace("SGD", "Adam").replace("range(3)", "range(30)") + "print('the end')\n")
     verb, *options = words.split()
-    done = gradinspect(verb, program, *options, "--quiet-script")
+    done = gradinspect(verb, script, *options)
     said = " ".join(done.stdout.split())
 
     assert done.returncode == 0, done.stderr
     assert ("torch.compile compiles nothing on fake tensors" in said) == (not options)
-    assert "No optimizer was seen to step, and in code under torch.compile none is" in said
+    assert "An optimizer steps in code under torch.compile: such a step ends where that code returns" in said
+    assert re.findall(r"step (\d): peak", said) == ["1", "2"]
+    assert "the end" not in said
+
+
+def test_what_a_compiled_optimizer_keeps_is_its_state(tmp_path: Path) -> None:
+    """As much as the same program has in eager."""
+    script = tmp_path / "adam.py"
+    script.write_text(PROGRAM.replace("SGD", "Adam"))
+    compiled, eager = (gradinspect("fit", script, "--steps", "1", *options) for options in ([], ["--eager"]))
+    ends = [re.findall(r"step 1: .* (\d+) B at its end", done.stdout) for done in (compiled, eager)]
+
+    assert ends[0] == ends[1] != []
 
 
 EVERYTHING = """
@@ -217,6 +244,33 @@ def test_an_optimizer_that_never_steps_is_found_beside_a_compiled_model(tmp_path
 
     assert done.returncode == 1
     assert "GI365" in done.stdout
+
+
+SIZES = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+@torch.compile(backend="aot_eager")
+def loss_of(x):
+    hidden = model[0](x)
+    torch._dynamo.graph_break()
+    return model[1](hidden).square().mean()
+for size in (4, 5, 6):
+    optimizer.zero_grad()
+    loss_of(torch.randn(size, 4)).backward()
+    optimizer.step()
+"""
+
+
+def test_tensors_of_symbolic_sizes_that_torch_keeps_are_no_trouble(tmp_path: Path) -> None:
+    """They are found among the tensors that are alive, with a graph of their own."""
+    script = tmp_path / "sizes.py"
+    script.write_text(SIZES)
+    done = gradinspect("check", script)
+
+    assert done.returncode == 0, done.stderr
+    assert "Not looked at" not in done.stdout
 
 
 CHECKPOINTED = """

@@ -119,6 +119,8 @@ def _who(diff: CompiledDiff) -> Iterator[str]:
         part = STAGE_WORDS.get(diff.stage, "the backend itself")
         right = f"; it is right with {listed(diff.right)}" if diff.right else ""
         yield f"It goes wrong in {diff.stage}, {part}{right}."
+    if diff.operator is None:
+        yield "The line is not known."
 
 
 def _remedy(diff: CompiledDiff) -> str:

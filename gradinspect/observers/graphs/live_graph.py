@@ -21,7 +21,7 @@ from gradinspect.recording.transparency.release import park_wrappers
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooked_node
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
-from gradinspect.torch_api.tensors import grad_fn_of
+from gradinspect.torch_api.tensors import grad_fn_of, plain_tensors_only
 
 
 class LiveGraph:
@@ -42,7 +42,8 @@ class LiveGraph:
         self._safe: Collection[Any] | None = None  # nodes whose leaf may be asked. NOTE [Gradients that may go]
         if threads is not None and threads.are_running():
             self._safe = frozenset(reachable(grad_fns_of(outputs)))
-        self.nodes = reachable((tensor.grad_fn for tensor in tensors), self._after)
+        with plain_tensors_only():  # the gradients that are read here are not read by the program
+            self.nodes = reachable((tensor.grad_fn for tensor in tensors), self._after)
         self._identities: dict[Any, int] = {}
         if threads is not None and threads.has_nodes:
             walk = Walk(self.nodes)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from types import FrameType
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -27,6 +28,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.observers.memory.allocator_tracker import AllocatorTracker
 from gradinspect.observers.memory.caching_allocator import CachingAllocator
 from gradinspect.observers.memory.collective_log import CollectiveLog
+from gradinspect.observers.memory.compiled_steps import CompiledSteps
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.step_memory_record import record_step_memory
 from gradinspect.observers.memory.step_phases import StepPhases
@@ -90,6 +92,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._sent = None if run.request.job is None else CollectiveLog(self._maker, run.request.job.world_size)
         self._purposes = Purposes(run.recorder)
         self._is_on_meta = False  # of a loss
+        self._unseen = CompiledSteps()
         self._caller: int | None = None  # the line that called backward
         self.phases = StepPhases()  # after the tracker, which has run a backward of its own
 
@@ -123,6 +126,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Follow storages, and be told of each optimizer's step."""
         is_here = self._run.recorder.records_here
         steps = optimizer_steps(before=self._before_step, after=self._after_step, note=self.failed, is_here=is_here)
+        self._run.recorder.on_compiled.append(self._on_compiled)
         with steps, self._tracker, self._sent or nullcontext():
             yield
 
@@ -198,6 +202,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         self.phases.call_ends(call)
         self._tracker.moved_on()
         self._label(self._purposes.after_call())
+        if self._run.recorder.has_run_compiled:
+            self._guarded(self._unseen.backward_ended)
         self._step_may_end()
 
     @uncompiled
@@ -212,6 +218,19 @@ class StepMemoryObserver(Observer[StepMemory]):
         if self.phases.phase != "backward":  # a step of one parameter
             self._stepped[id(optimizer)] += 1
         self._guarded(lambda: self._label_optimizer(optimizer))
+        self._tracker.moved_on()
+        self._step_may_end()
+
+    def _on_compiled(self, is_entered: bool, _caller: FrameType | None) -> None:  # as the recorder calls it
+        if not is_entered and self.phases.phase == "after backward":
+            self._guarded(self._note_unseen_steps)
+
+    def _note_unseen_steps(self) -> None:
+        """End a step if optimizers have stepped in the compiled code that has just returned."""
+        for optimizer in self._unseen.stepped():
+            self._label_optimizer(optimizer)
+            self.phases.optimizer_has_stepped()
+            self._stepped[id(optimizer)] += 1
         self._tracker.moved_on()
         self._step_may_end()
 

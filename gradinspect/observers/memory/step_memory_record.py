@@ -194,13 +194,18 @@ class _Origins:
 
 
 _NO_OPTIMIZER = "No optimizer has stepped: a step is one backward call, without an optimizer's state."
+_NO_STEP = "No optimizer has stepped, although there is one: all backward calls count as one step, without its state."
 _UNSEEN = (
-    "No optimizer was seen to step, and in code under torch.compile none is: a step is one backward call, and what an "
-    "optimizer there keeps is counted as temporary."
+    "An optimizer steps in code under torch.compile: such a step ends where that code returns, and what it needs while "
+    "it runs is counted after backward, as temporary."
 )
 _NOT_COMPILED = (
     "torch.compile compiles nothing on fake tensors, so this is the step in eager: 'fit --real' measures the compiled "
     "one, and 'memory --compiled' says what it keeps."
+)
+
+_COMPILING = (
+    "What torch.compile itself needs while it compiles is counted, too, as temporary memory of the first steps."
 )
 
 
@@ -212,17 +217,25 @@ def _made_up(phases: StepPhases, run: Run) -> str:
     return f"The step is made up: one call of '{run.request.label}', and backward of {loss}{optimizer}."
 
 
+def _of_compiling(run: Run) -> list[str]:
+    """Say what torch.compile did to the figures."""
+    if not run.recorder.has_run_compiled:
+        return []
+    return [_COMPILING if run.fake is None else _NOT_COMPILED]
+
+
 def _notes(phases: StepPhases, run: Run, number: int, ledgers: DeviceLedgers) -> list[str]:
     notes, asked = [], ledgers.num_asked
     if run.request.counts_as_cuda:
         notes.append(f"{_AS_CUDA} {_EXPANDS}" if has_expandable_segments() else _AS_CUDA)
     if run.request.job is not None:
         notes.append(_ALONE)
-    notes += [_NOT_COMPILED] * (run.fake is not None and run.recorder.has_run_compiled)
+    notes += _of_compiling(run)
     if run.is_made_up:
         return [*notes, *(() if run.fake is None else run.fake.warnings[1:])]
+    notes += [_UNSEEN] * bool(phases.num_unseen)
     if not phases.num_optimizer_steps:
-        notes.append(_UNSEEN if run.recorder.has_run_compiled else _NO_OPTIMIZER)
+        notes.append(_NO_STEP if phases.has_optimizer else _NO_OPTIMIZER)
     if number < asked:
         notes.append(f"The program made {format_count(number, 'step')}; {asked} were asked for.")
     elif number < ledgers.num_steps:

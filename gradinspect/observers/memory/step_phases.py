@@ -3,7 +3,9 @@
 NOTE [Where a step ends]
 A step ends with the first forward operator after an optimizer has stepped, and is complete then. Several backward calls
 before it, of accumulated gradients, belong to one step. Where the process holds no optimizer, each backward call ends a
-step. An optimizer that is given a closure, as LBFGS is, runs forward and backward inside its step: one step too.
+step. A step of an optimizer in code under torch.compile is noticed when that code returns, if it has changed parameters
+after a backward call. An optimizer that is given a closure, as LBFGS is, runs forward and backward inside its step: one
+step too.
 """
 
 from dataclasses import dataclass, field
@@ -29,6 +31,7 @@ class StepPhases:
     step: int = 0
     phase: Phase = "setup"
     num_optimizer_steps: int = 0
+    num_unseen: int = 0  # of these, in code under torch.compile
     has_optimizer: bool = False
     _nodes: dict[int, int] = field(default_factory=_nodes_here)  # of each thread: made until the phase began
     _stepping: int = 0
@@ -79,6 +82,12 @@ class StepPhases:
         self.num_optimizer_steps += 1
         if not self._stepping and self.phase != "backward":
             self._enter("after step")
+
+    def optimizer_has_stepped(self) -> None:
+        """Leave a step whose optimizer ran in code under torch.compile."""
+        self.num_optimizer_steps += 1
+        self.num_unseen += 1
+        self._enter("after step")
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase

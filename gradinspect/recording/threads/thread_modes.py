@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch.overrides import TorchFunctionMode
 
+from gradinspect.recording.frames import caller_of_compiled
 from gradinspect.recording.threads.other_threads import OWN, OtherThreads
 from gradinspect.recording.threads.threads import ThreadRecord
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
@@ -26,7 +27,13 @@ from gradinspect.torch_api.modes import (
     remove_function_mode,
     take_function_mode,
 )
-from gradinspect.torch_api.nodes import contexts_patch, next_sequence_nr, number_of_context
+from gradinspect.torch_api.nodes import (
+    contexts_patch,
+    function_class,
+    is_compiled_class,
+    next_sequence_nr,
+    number_of_context,
+)
 from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.patching.replaced import NEVER_REPLACED, standing_for
 
@@ -188,7 +195,9 @@ def applied_functions_followed(recorder: "Recorder") -> Patch:
                 record = recorder.followed_record()
                 if record is not None:
                     number = number_of_context(ctx)
-                    record.add_applied(number, type(ctx), recorder.frames.number_of(sys._getframe(1)))
+                    frame = sys._getframe(1)
+                    caller = caller_of_compiled(frame) if is_compiled_class(function_class(ctx)) else frame
+                    record.add_applied(number, type(ctx), recorder.frames.number_of(caller))
                     recorder.others.applied(record, ctx, number)
 
         return note

@@ -154,7 +154,8 @@ def storage_of(tensor: torch.Tensor) -> Any:
 
 def storage_key(tensor: torch.Tensor) -> int | None:
     """Return a key that is equal for tensors that share memory, while they are alive, inside of torch.func too."""
-    storage = storage_of(tensor) or storage_of(unwrapped(tensor))
+    storage = storage_of(tensor)  # which is false if it is empty, and has no truth if its size is symbolic
+    storage = storage_of(unwrapped(tensor)) if storage is None else storage
     return None if storage is None else key_of_storage(storage)
 
 

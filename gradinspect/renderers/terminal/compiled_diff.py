@@ -79,6 +79,7 @@ class CompiledDiffPage(Page):
         who = f"It goes wrong with backend {diff.stage}: {part}." if part else f"It goes wrong in {diff.stage} itself."
         yield from self.wrapped(self.visible(f"{who}{before}{failed}"))
         if part:
+            yield from self.wrapped("The line is not known: operators are compared only where the backend is at fault.")
             return
         if diff.operator is not None:
             yield from self.wrapped(self.visible(operator_sentence(diff.operator)), "bold")

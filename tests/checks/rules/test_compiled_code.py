@@ -78,6 +78,7 @@ def test_what_only_one_of_them_has() -> None:
 
     assert (lost.code, lost.subjects) == ("GI251", ("scale",))
     assert "the gradient of scale: only in eager." in lost.text
+    assert lost.text.endswith("which makes the backward graph; it is right with eager. The line is not known.")
     assert lost.remedy.startswith("Compile with backend='eager'")
     assert "it makes 1 backward call, in eager 2." in calls.text
     assert calls.remedy.startswith("Look for what the program does otherwise while it is compiled")

@@ -86,6 +86,7 @@ def test_a_part_of_torch_is_named_by_what_it_does() -> None:
     found = replace(diff(difference("a", 0.1)), stage="aot_eager", right=("eager",))
 
     assert "It goes wrong with backend aot_eager: AOTAutograd, which makes the backward" in screen(found)
+    assert "\nThe line is not known: operators are compared only where the backend is at" in screen(found)
 
 
 def test_operators_that_were_not_compared_are_said_to_be() -> None:
