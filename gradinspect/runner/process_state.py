@@ -61,7 +61,7 @@ class ProcessState:
     def restored(self) -> Iterator[None]:
         """Restore our modules temporarily, in the middle of the program.
 
-        Its other threads go on meanwhile: they keep its folder, its search path and its builtins.
+        Its other threads go on meanwhile: they keep its folder, its modules, its search path and its builtins.
         """
         with held_signals(), self._imports.restored():
             yield
@@ -75,7 +75,7 @@ class ProcessState:
         _put_back(self._ours.stdout_copy)
         sys.stdout = _usable(self._ours.stdout, _STDOUT)
         try:
-            with self.restored():
+            with self.restored(), self._imports.exchanged():
                 yield
         finally:
             _flush(_stream("stdout"))
