@@ -9,7 +9,7 @@ aside. `HandBack`, a finder, comes first when the program imports one of those n
 the import leads: if that is the file of the module set aside, the program gets this module, because nothing may be
 loaded twice; else it gets its own. While our code runs in the middle of the program, `import` in its thread leads to
 our modules; other threads go on with the program's modules, path, finders and builtins. The modules of all threads are
-exchanged only to load what neither side has loaded, and where the program's stdout is exchanged too.
+exchanged only to load more of a package that the program has not loaded, or has another one of.
 
 This file imports only what Python has loaded at startup, and is loaded before all of ours but `__init__` and `methods`.
 """
@@ -145,7 +145,8 @@ class HandBack:
         return found is not None and original is not None and _is_same_place(found, original)
 
     def _found_by_others(self, name: str, path: "Any") -> "ModuleSpec | None":
-        return _found_by([finder for finder in sys.meta_path if finder is not self], name, path)
+        lists = [one.finders if one.__class__ is _AllOf else (one,) for one in sys.meta_path]
+        return _found_by([finder for finders in lists for finder in finders if finder is not self], name, path)
 
 
 class _Returned:
@@ -292,13 +293,10 @@ class Imports:
         self._ours = _Machinery(sys.path, list(sys.meta_path), list(sys.path_hooks))
         self._modules = _without_main()
         self._finder = HandBack()
-        self._our_finder = _OfOurThreads(self._ours)
+        self._finders = _Finders(_OfOurThreads(self._ours))
         self._builtins = OwnBuiltins()
         self._num_takes = 0  # by several threads, or one inside the other
         self._replaced: dict[str, ModuleType | None] = {}  # the program's modules meanwhile; None: it is not loaded
-        self._their_finders: Any = None
-        self._finders: list[Any] = []  # which stand in for them meanwhile
-        self._others: list[int] = []  # theirs among these
         self._theirs: _Machinery | None = None  # when the program has ended
 
     def start_program(self, first_folder: str | None) -> None:
@@ -338,18 +336,16 @@ class Imports:
         """Switch to our builtins and imports temporarily, in the middle of the program, in this thread."""
         return RestoredImports(self)
 
-    def exchanged(self) -> "_Exchanged":
-        """Switch to our modules temporarily, in all threads."""
-        return _Exchanged(self)
-
     def begin(self, thread: int) -> None:
-        """Let the import statements of a thread lead to our modules."""
+        """Let a thread import our modules, along our search path."""
         with _switch.lock:
             _switch.importing[thread] = _switch.importing.get(thread, 0) + 1
+            self._finders.take()
 
     def end(self, thread: int) -> None:
-        """Let them lead to the program's again."""
+        """Let it import the program's again."""
         with _switch.lock:
+            self._finders.give()
             _switch.importing[thread] -= 1
             if not _switch.importing[thread]:
                 del _switch.importing[thread]
@@ -366,17 +362,16 @@ class Imports:
         if get_ident() not in _switch.importing:
             return _IMPORT(name, globals, locals, fromlist, level)
         whole = _absolute(name, globals, level)
-        module = self._loaded(whole)
-        if module is None or not all(hasattr(module, one) for one in fromlist or ()):
-            with self.exchanged():
-                return _IMPORT(name, globals, locals, fromlist, level)
-        return module if fromlist else self._modules[whole.partition(".")[0]]
-
-    def _loaded(self, name: str) -> "ModuleType | None":
-        """Return a module of ours, or one that the program has loaded into a package that both sides use."""
-        package = self._modules.get(name.partition(".")[0])
-        is_shared = package is not None and sys.modules.get(package.__name__) is package
-        return self._modules.get(name, sys.modules.get(name) if is_shared else None)
+        module, top = self._modules.get(whole), whole.partition(".")[0]
+        if module is not None and all(hasattr(module, one) for one in fromlist or ()):
+            return module if fromlist else self._modules[top]
+        if sys.modules.get(top) is self._modules.get(top):
+            return _IMPORT(name, globals, locals, fromlist, level)
+        self.take()
+        try:
+            return _IMPORT(name, globals, locals, fromlist, level)
+        finally:
+            self.give()
 
     def restore(self) -> None:
         """Switch to our import state for good."""
@@ -412,11 +407,7 @@ class Imports:
                 if loaded is not module:
                     self._replaced[name] = loaded
                     modules[name] = module
-            self._their_finders = theirs = sys.meta_path
-            others = theirs if theirs.__class__ is _LIST else [_AllOf(theirs)]
-            self._finders = [self._our_finder, *others]  # not inserted: a thread may be on its way along the list
-            self._others = [*map(id, others)]
-            sys.meta_path = self._finders
+            self._finders.take()
 
     def give(self) -> None:
         """Switch back to the program's state."""
@@ -430,11 +421,36 @@ class Imports:
                 else:
                     sys.modules[name] = module
             self._replaced = {}
-            theirs, others = self._their_finders, [one for one in self._finders if one is not self._our_finder]
-            if sys.meta_path is self._finders:
-                sys.meta_path = theirs
-                if theirs.__class__ is _LIST and [*map(id, others)] != self._others:  # changed by what was imported
-                    theirs[:] = others
+            self._finders.give()
+
+
+class _Finders:
+    """The program's finders, and for a while ours before them. No list is shortened: a thread may be going along it."""
+
+    def __init__(self, first: "_OfOurThreads") -> None:
+        self._first = first
+        self._num_takes = 0
+        self._theirs: Any = None
+        self._others: list[Any] = []
+        self._shown: list[Any] = []
+
+    def take(self) -> None:
+        """Show another list, with ours."""
+        self._num_takes += 1
+        if self._num_takes == 1:
+            self._theirs = sys.meta_path
+            self._others = list(self._theirs) if self._theirs.__class__ is _LIST else [_AllOf(self._theirs)]
+            self._shown = [self._first, *self._others]
+            sys.meta_path = self._shown
+
+    def give(self) -> None:
+        """Show theirs, with what an import has changed."""
+        self._num_takes -= 1
+        if not self._num_takes and sys.meta_path is self._shown:
+            sys.meta_path = self._theirs
+            others = [finder for finder in self._shown if finder is not self._first]
+            if self._theirs.__class__ is _LIST and [*map(id, others)] != [*map(id, self._others)]:
+                self._theirs[:] = others
 
 
 class RestoredImports:
@@ -455,19 +471,6 @@ class RestoredImports:
         """Switch back."""
         self._imports.end(self._thread)
         self._builtins.__exit__()
-
-
-class _Exchanged:
-    """Our modules in all threads."""
-
-    def __init__(self, imports: Imports) -> None:
-        self._imports = imports
-
-    def __enter__(self) -> None:
-        self._imports.take()
-
-    def __exit__(self, *_error: object) -> None:
-        self._imports.give()
 
 
 def _absolute(name: str, namespace: "Any", level: int) -> str:
@@ -503,11 +506,11 @@ class _AllOf:
     """The finders of a program that has replaced the list of them; they are asked in the thread that imports."""
 
     def __init__(self, finders: "Any") -> None:
-        self._finders = finders
+        self.finders = finders
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
         """Return what they find."""
-        return _found_by(self._finders, name, path, target)
+        return _found_by(self.finders, name, path, target)
 
 
 def _found_by(

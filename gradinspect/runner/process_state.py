@@ -75,7 +75,7 @@ class ProcessState:
         _put_back(self._ours.stdout_copy)
         sys.stdout = _usable(self._ours.stdout, _STDOUT)
         try:
-            with self.restored(), self._imports.exchanged():
+            with self.restored():
                 yield
         finally:
             _flush(_stream("stdout"))
