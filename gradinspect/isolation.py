@@ -7,8 +7,9 @@ NOTE [Two sets of modules]
 Before the program starts, all modules that Python does not load at startup are removed from `sys.modules` and set
 aside. `HandBack`, a finder, comes first when the program imports one of those names. It asks the other finders where
 the import leads: if that is the file of the module set aside, the program gets this module, because nothing may be
-loaded twice; else it gets its own. While our code runs, our modules are restored, and its thread imports along our
-search path; the other threads of the program go on with the program's path, finders and builtins.
+loaded twice; else it gets its own. While our code runs in the middle of the program, `import` in its thread leads to
+our modules; other threads go on with the program's modules, path, finders and builtins. The modules of all threads are
+exchanged only to load more of a package that the program has not loaded, or has another one of.
 
 This file imports only what Python has loaded at startup, and is loaded before all of ours but `__init__` and `methods`.
 """
@@ -37,6 +38,7 @@ _MODULE = type(sys)
 _LIST = list  # the class, since the name may be replaced
 _FILES = sys.modules["_frozen_importlib_external"].PathFinder
 _FUNCTIONS = (type(_names_at_startup), type(len))
+_IMPORT = __import__
 _OURS = f"{__name__.partition('.')[0]}."  # our patches may be in other modules
 STARTUP_NAMES = _names_at_startup()
 PATH_AT_START = tuple(sys.path)
@@ -143,7 +145,8 @@ class HandBack:
         return found is not None and original is not None and _is_same_place(found, original)
 
     def _found_by_others(self, name: str, path: "Any") -> "ModuleSpec | None":
-        return _found_by([finder for finder in sys.meta_path if finder is not self], name, path)
+        lists = [one.finders if one.__class__ is _AllOf else (one,) for one in sys.meta_path]
+        return _found_by([finder for finders in lists for finder in finders if finder is not self], name, path)
 
 
 class _Returned:
@@ -216,16 +219,8 @@ class OwnBuiltins:
             _switch.threads[here] -= 1
             if not _switch.threads[here]:
                 del _switch.threads[here]
-            if _switch.threads:
-                return
-            for name, theirs in _switch.theirs.items():
-                if _THE_BUILTINS.get(name, _MISSING) is not _switch.shown[name]:  # another thread has replaced it again
-                    continue
-                if theirs is _MISSING:
-                    del _THE_BUILTINS[name]
-                else:
-                    _THE_BUILTINS[name] = theirs
-            _switch.theirs, _switch.shown = {}, {}
+            if not _switch.threads:
+                _switch.give_back()
 
 
 class _Switch:
@@ -234,23 +229,55 @@ class _Switch:
     def __init__(self) -> None:
         self.lock = RLock()
         self.threads: dict[int, int] = {}  # how often, one inside the other
+        self.importing: dict[int, int] = {}  # those whose import statements lead to our modules
         self.theirs: dict[str, Any] = {}
         self.shown: dict[str, Any] = {}  # what stands in for them
 
+    def give_back(self) -> None:
+        """Let the program have its own."""
+        for name, theirs in self.theirs.items():
+            if _THE_BUILTINS.get(name, _MISSING) is not self.shown[name]:  # another thread has replaced it again
+                continue
+            if theirs is _MISSING:
+                del _THE_BUILTINS[name]
+            else:
+                _THE_BUILTINS[name] = theirs
+        self.theirs, self.shown = {}, {}
+
+    def forked(self) -> None:
+        """Forget the threads that a child process does not have; one of them may have held the lock."""
+        self.lock, here = RLock(), get_ident()
+        for threads in (self.threads, self.importing):
+            for thread in [one for one in threads if one != here]:
+                del threads[thread]
+        if not self.threads:
+            self.give_back()
+
 
 _switch = _Switch()
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_switch.forked)
 _MISSING = object()
+_METHOD = type(_switch.forked)
 
 
 def _for_each_thread(ours: "Any", theirs: "Any") -> "Any":
     """Stand in for a function of the program; a class is one for all threads."""
-    if ours.__class__ not in _FUNCTIONS or theirs is _MISSING:
-        return ours
+    is_called = ours.__class__ in _FUNCTIONS or ours.__class__ is _METHOD
+    return _ForEachThread(ours, theirs) if is_called and theirs is not _MISSING else ours
 
-    def called(*arguments: "Any", **keywords: "Any") -> "Any":
-        return (ours if get_ident() in _switch.threads else theirs)(*arguments, **keywords)
 
-    return called
+class _ForEachThread:
+    """A function that is another one in our threads. It is looked up, so that no traceback shows a line of ours."""
+
+    __slots__ = ("_ours", "_theirs")
+
+    def __init__(self, ours: "Any", theirs: "Any") -> None:
+        self._ours, self._theirs = ours, theirs
+
+    @property
+    def __call__(self) -> "Any":
+        return self._ours if get_ident() in _switch.threads else self._theirs
 
 
 class Imports:
@@ -266,12 +293,10 @@ class Imports:
         self._ours = _Machinery(sys.path, list(sys.meta_path), list(sys.path_hooks))
         self._modules = _without_main()
         self._finder = HandBack()
-        self._our_finder = _OfOurThreads(self._ours)
+        self._finders = _Finders(_OfOurThreads(self._ours))
         self._builtins = OwnBuiltins()
-        self._lock = RLock()
         self._num_takes = 0  # by several threads, or one inside the other
         self._replaced: dict[str, ModuleType | None] = {}  # the program's modules meanwhile; None: it is not loaded
-        self._their_finders: Any = None
         self._theirs: _Machinery | None = None  # when the program has ended
 
     def start_program(self, first_folder: str | None) -> None:
@@ -287,6 +312,7 @@ class Imports:
         sys.path = path
         self._finder.hide(STARTUP_NAMES)
         sys.meta_path.insert(0, self._finder)
+        _BUILTINS["__import__"] = self._import
 
     def import_as_program(self, name: str, first_folder: str | None) -> None:
         """Import a package as the program would, with the program's files first on the search path.
@@ -307,8 +333,45 @@ class Imports:
             sys.modules.update({**self._finder.aside, **self._modules})
 
     def restored(self) -> "RestoredImports":
-        """Switch to our import state temporarily, in the middle of the program."""
+        """Switch to our builtins and imports temporarily, in the middle of the program, in this thread."""
         return RestoredImports(self)
+
+    def begin(self, thread: int) -> None:
+        """Let a thread import our modules, along our search path."""
+        with _switch.lock:
+            _switch.importing[thread] = _switch.importing.get(thread, 0) + 1
+            self._finders.take()
+
+    def end(self, thread: int) -> None:
+        """Let it import the program's again."""
+        with _switch.lock:
+            self._finders.give()
+            _switch.importing[thread] -= 1
+            if not _switch.importing[thread]:
+                del _switch.importing[thread]
+
+    def _import(
+        self,
+        name: str,
+        globals: "Any" = None,  # noqa: A002  # as in `__import__`
+        locals: "Any" = None,  # noqa: A002
+        fromlist: "Any" = (),
+        level: int = 0,
+    ) -> "Any":
+        """Do what `__import__` does."""
+        if get_ident() not in _switch.importing:
+            return _IMPORT(name, globals, locals, fromlist, level)
+        whole = _absolute(name, globals, level)
+        module, top = self._modules.get(whole), whole.partition(".")[0]
+        if module is not None and all(hasattr(module, one) for one in fromlist or ()):
+            return module if fromlist else self._modules[top]
+        if sys.modules.get(top) is self._modules.get(top):
+            return _IMPORT(name, globals, locals, fromlist, level)
+        self.take()
+        try:
+            return _IMPORT(name, globals, locals, fromlist, level)
+        finally:
+            self.give()
 
     def restore(self) -> None:
         """Switch to our import state for good."""
@@ -333,8 +396,8 @@ class Imports:
                 sys.modules[name] = sys.modules.pop(name)
 
     def take(self) -> None:
-        """Switch to our modules, and let this thread import along our search path."""
-        with self._lock:
+        """Switch to our modules, and let our threads import along our search path."""
+        with _switch.lock:
             self._num_takes += 1
             if self._num_takes > 1:
                 return
@@ -344,15 +407,11 @@ class Imports:
                 if loaded is not module:
                     self._replaced[name] = loaded
                     modules[name] = module
-            self._their_finders = sys.meta_path
-            if self._their_finders.__class__ is _LIST:
-                self._their_finders.insert(0, self._our_finder)
-            else:
-                sys.meta_path = [self._our_finder]
+            self._finders.take()
 
     def give(self) -> None:
         """Switch back to the program's state."""
-        with self._lock:
+        with _switch.lock:
             self._num_takes -= 1
             if self._num_takes:
                 return
@@ -362,10 +421,36 @@ class Imports:
                 else:
                     sys.modules[name] = module
             self._replaced = {}
-            if self._their_finders.__class__ is not _LIST:
-                sys.meta_path = self._their_finders
-            elif self._our_finder in self._their_finders:
-                self._their_finders.remove(self._our_finder)
+            self._finders.give()
+
+
+class _Finders:
+    """The program's finders, and for a while ours before them. No list is shortened: a thread may be going along it."""
+
+    def __init__(self, first: "_OfOurThreads") -> None:
+        self._first = first
+        self._num_takes = 0
+        self._theirs: Any = None
+        self._others: list[Any] = []
+        self._shown: list[Any] = []
+
+    def take(self) -> None:
+        """Show another list, with ours."""
+        self._num_takes += 1
+        if self._num_takes == 1:
+            self._theirs = sys.meta_path
+            self._others = list(self._theirs) if self._theirs.__class__ is _LIST else [_AllOf(self._theirs)]
+            self._shown = [self._first, *self._others]
+            sys.meta_path = self._shown
+
+    def give(self) -> None:
+        """Show theirs, with what an import has changed."""
+        self._num_takes -= 1
+        if not self._num_takes and sys.meta_path is self._shown:
+            sys.meta_path = self._theirs
+            others = [finder for finder in self._shown if finder is not self._first]
+            if self._theirs.__class__ is _LIST and [*map(id, others)] != [*map(id, self._others)]:
+                self._theirs[:] = others
 
 
 class RestoredImports:
@@ -375,16 +460,26 @@ class RestoredImports:
         """Store the imports."""
         self._imports = imports
         self._builtins = OwnBuiltins()
+        self._thread = get_ident()
 
     def __enter__(self) -> None:
         """Switch to our state."""
         self._builtins.__enter__()
-        self._imports.take()
+        self._imports.begin(self._thread)
 
     def __exit__(self, *_error: object) -> None:
         """Switch back."""
-        self._imports.give()
+        self._imports.end(self._thread)
         self._builtins.__exit__()
+
+
+def _absolute(name: str, namespace: "Any", level: int) -> str:
+    """Return the whole name of what an import statement names; "" if that cannot be told."""
+    package = namespace.get("__package__") if level and namespace else None
+    if package is None:
+        return "" if level else name
+    base = package.rsplit(".", level - 1)[0]
+    return f"{base}.{name}" if name else base
 
 
 class _OfOurThreads:
@@ -405,6 +500,17 @@ class _OfOurThreads:
         if spec is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return spec
+
+
+class _AllOf:
+    """The finders of a program that has replaced the list of them; they are asked in the thread that imports."""
+
+    def __init__(self, finders: "Any") -> None:
+        self.finders = finders
+
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
+        """Return what they find."""
+        return _found_by(self.finders, name, path, target)
 
 
 def _found_by(

@@ -79,3 +79,46 @@ def test_settings_of_torch_can_be_imported_where_a_program_runs_several_times(tm
     done = gradinspect("plan", script, "--fit", "1GiB")
 
     assert done.returncode == 0, done.stderr
+
+
+def test_other_threads_import_what_they_import_without_us(tmp_path: Path) -> None:
+    """Their way along the finders is not shortened, and each module is the one that the program has."""
+    program = tmp_path / "program"
+    program.mkdir()
+    (program / "html.py").write_text("is_mine = True\n")
+    script = tmp_path / "threads.py"
+    script.write_text(
+        "import cmd, colorsys, csv, html, importlib, sys, threading, xml.dom.minidom\n"
+        "from gradinspect.isolation import Imports\n"
+        "imports, ours, seen, aside = Imports(), html, {}, ['cmd', 'colorsys', 'csv']\n"
+        f"imports.start_program({str(program)!r})\n"
+        "def other():\n"
+        "    import html\n"
+        "    seen['theirs'], seen['import'], seen['loaded'] = html, __import__, 'xml' in sys.modules\n"
+        "    importlib.import_module(aside.pop())\n"
+        "def run():\n"
+        "    thread = threading.Thread(target=other)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "run()\n"
+        "theirs = seen['theirs']\n"
+        "for finders in (sys.meta_path, type('Finders', (list,), {})(sys.meta_path)):\n"
+        "    sys.meta_path = finders\n"
+        "    way = iter(finders)\n"
+        "    met = [next(way)]\n"
+        "    with imports.restored():\n"
+        "        met += [next(way), next(way)]\n"
+        "    met += way\n"
+        "    with imports.restored():\n"
+        "        import html, xml.dom.minidom as minidom\n"
+        "        from xml.dom import minidom as same\n"
+        "        run()\n"
+        "    print(theirs.is_mine, seen['theirs'] is theirs, seen['loaded'], html is ours, same is minidom)\n"
+        "    print(met == list(finders), sys.meta_path is finders, any('xml' in name for name in sys.modules))\n"
+        "import html\n"
+        "print(html is theirs, __import__.__class__.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, env=unmeasured())
+
+    assert done.stderr == ""
+    assert done.stdout == "True True False True True\nTrue True False\n" * 2 + "True builtin_function_or_method\n"

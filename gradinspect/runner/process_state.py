@@ -61,7 +61,7 @@ class ProcessState:
     def restored(self) -> Iterator[None]:
         """Restore our modules temporarily, in the middle of the program.
 
-        Its other threads go on meanwhile: they keep its folder, its search path and its builtins.
+        Its other threads go on meanwhile: they keep its folder, its modules, its search path and its builtins.
         """
         with held_signals(), self._imports.restored():
             yield

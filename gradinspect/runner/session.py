@@ -18,7 +18,7 @@ from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor, final_outputs, outputs_in
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.transparency.release import release_wrappers
-from gradinspect.recording.transparency.transparent_frames import stack_without_us
+from gradinspect.recording.transparency.transparency import stack_patches
 from gradinspect.request import Request
 from gradinspect.runner.callables.inputs import make_inputs
 from gradinspect.runner.callables.output_loss import run_backward
@@ -39,7 +39,6 @@ from gradinspect.runner.run import Run, named_root
 from gradinspect.runner.stopping import Stopper
 from gradinspect.runner.whereabouts import whereabouts
 from gradinspect.source import Expression, Program
-from gradinspect.torch_api.anomaly import anomaly_stack_patches
 from gradinspect.torch_api.compilations import is_of_compiler
 from gradinspect.torch_api.devices.allocations import running_node
 from gradinspect.torch_api.dynamo import compiling_nothing
@@ -123,8 +122,7 @@ class Session(Generic[T]):
                 self._process_state.hide_stdout()
             stack.enter_context(self._early_exits_deliver())
             stack.enter_context(self._run.interceptor)
-            patches = (*anomaly_stack_patches(stack_without_us), hidden_refs_patch())
-            stack.enter_context(patched(*patches))  # even when the recorder has stopped
+            stack.enter_context(patched(*stack_patches(), hidden_refs_patch()))  # even when the recorder has stopped
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
             self._enter_conditions(stack)

@@ -182,10 +182,24 @@ def unobserved() -> Any:
     return _plain_functions()  # inside backward nothing else is there to hide from
 
 
+def unseen() -> "Unobserved":
+    """Do the same, and leave it to autograd whether gradients are recorded."""
+    return Unobserved(records=True)
+
+
+def has_dispatch_modes() -> bool:
+    """Return whether a mode is active that is called for each operator of this thread."""
+    return _NUM_DISPATCH.is_there and bool(_NUM_DISPATCH.value())
+
+
 class Unobserved:
     """Hides from everything in the program that could observe a computation."""
 
-    __slots__ = ("_functions", "_is_profiling", "_operators", "_was_on")
+    __slots__ = ("_functions", "_is_profiling", "_operators", "_records", "_was_on")
+
+    def __init__(self, *, records: bool = False) -> None:
+        """Choose whether gradients may be recorded."""
+        self._records = records
 
     def __enter__(self) -> None:
         """Hide from the program."""
@@ -194,7 +208,7 @@ class Unobserved:
         self._operators = without_dispatch_modes() if _num_dispatch_modes() else None  # the most expensive part
         if self._operators is not None:
             self._operators.__enter__()
-        self._was_on = is_grad_enabled()
+        self._was_on = not self._records and is_grad_enabled()
         if self._was_on:
             set_grad_enabled(False)
         self._is_profiling = _CAN_HIDE_FROM_PROFILER and bool(_IS_PROFILING.value())

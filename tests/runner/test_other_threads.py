@@ -31,6 +31,7 @@ def imports(first=sys.path[0]):
     sys.modules.pop("lazy", None)
     importlib.import_module("lazy")
     assert sys.path[0] == first, sys.path[0]
+    import email.mime.text
 
 def repeat(work):
     while not has_ended.is_set():

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from runs import gradinspect
+from runs import gradinspect, python
 
 TRAINING = """
 import os, sys
@@ -112,3 +112,25 @@ def test_os_exit_in_an_excepthook_is_as_plain(tmp_path: Path) -> None:
     code, has_report, _ = run(tmp_path / "train.py", f"{hook}\ntrain()\nraise ValueError('boom')\n", "check")
 
     assert (code, has_report) == (9, True)
+
+
+@pytest.mark.parametrize("verb", ["trace", "check", "grads", "saved"])
+def test_warnings_of_a_backward_call_name_the_line_that_they_name_without_us(verb: str, tmp_path: Path) -> None:
+    """Also in the calls after the one that was recorded."""
+    script = tmp_path / "warns.py"
+    script.write_text(
+        "import warnings\nimport torch\n"
+        "class Warns(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x, number):\n        ctx.number = number\n        return x * 2\n"
+        "    @staticmethod\n    def backward(ctx, gradient):\n"
+        "        for level in range(1, 7):\n"
+        "            warnings.warn(f'call {ctx.number}, level {level}', stacklevel=level)\n"
+        "        return gradient, None\n"
+        "for number in range(3):\n"
+        "    Warns.apply(torch.ones(2, requires_grad=True), number).sum().backward()\n"
+    )
+    plain = python(script, is_measured=False)
+    done = gradinspect(verb, script, "--continue", cwd=tmp_path, is_measured=False)
+
+    assert plain.stderr.count("UserWarning: call") == 18
+    assert done.stderr == plain.stderr

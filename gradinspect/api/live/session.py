@@ -9,7 +9,7 @@ from gradinspect.graph import CallKind
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.transparency.release import release_wrappers
-from gradinspect.recording.transparency.transparent_frames import stack_without_us
+from gradinspect.recording.transparency.transparency import stack_patches
 from gradinspect.request import Request
 from gradinspect.runner.engine import CallEnd, EngineCall, EngineInterceptor
 from gradinspect.runner.observer import MakeObserver
@@ -17,7 +17,6 @@ from gradinspect.runner.process_state import SharedState
 from gradinspect.runner.run import Run
 from gradinspect.runner.stopping import Stopper
 from gradinspect.source import Script
-from gradinspect.torch_api.anomaly import anomaly_stack_patches
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.probes import require_essentials
 from gradinspect.torch_api.weak import hidden_refs_patch
@@ -57,7 +56,7 @@ class LiveSession(Generic[T]):
         """Start observing."""
         with ExitStack() as stack:
             stack.enter_context(self.run.interceptor)
-            stack.enter_context(patched(*anomaly_stack_patches(stack_without_us), hidden_refs_patch()))
+            stack.enter_context(patched(*stack_patches(), hidden_refs_patch()))
             stack.enter_context(self.run.recorder)
             stack.enter_context(self.observer.attached())
             self._stack = stack.pop_all()

@@ -36,6 +36,7 @@ from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.forks import lock_of_process
 from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.tensors import plain_tensors_only
 from gradinspect.units import format_bytes
 
 PIECES = 400  # of all weights; a piece is needed up to four times at once
@@ -90,9 +91,10 @@ class UpdateMeter:
         self._inside.setdefault(get_ident(), []).append(id(optimizer))
         copies = self._before.setdefault(get_ident(), {})
         new = {number: self._leaves[number] for number in self._numbers_in(optimizer) if number not in copies}
-        reason = _why_not_copied(new.values())
-        for number, leaf in new.items():
-            self._copy(number, leaf, reason, copies)
+        with plain_tensors_only():
+            reason = _why_not_copied(new.values())
+            for number, leaf in new.items():
+                self._copy(number, leaf, reason, copies)
 
     def _copy(self, number: int, leaf: torch.Tensor, reason: str | None, copies: dict[int, torch.Tensor]) -> None:
         """Copy a weight before the step. NOTE [Room for copies]."""

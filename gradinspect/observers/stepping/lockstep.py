@@ -29,6 +29,7 @@ from gradinspect.recording.values.tensor_preview import show_saved, show_tensor
 from gradinspect.recording.walk import walk_like
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import current_task, require_tasks
+from gradinspect.torch_api.modes import has_dispatch_modes, unseen
 from gradinspect.torch_api.nodes import forward_metadata, has_forward_metadata
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import is_transforming
@@ -114,11 +115,13 @@ class Lockstep:
         self._watched: Counter[str] = Counter()
         self._num_steps = 0
         self._compares = not is_transforming()  # transformed tensors have no readable values
+        self._has_modes = has_dispatch_modes()  # they would see what we call, and the engine calls what they make of it
         self._has_packed = any(_is_packed(value) for node in graph.nodes for value in node.saved)
         self._wanted = [self._place(tensor) for tensor in inputs]
         self._taken: dict[tuple[int, int], torch.Tensor] = {}
-        for output, gradient in zip(outputs, gradients, strict=False):
-            self._add(*self._place(output), gradient)
+        with unseen():
+            for output, gradient in zip(outputs, gradients, strict=False):
+                self._add(*self._place(output), gradient)
         self._handles: list[Any] = []
         for number, node in enumerate(self._walk.nodes):
             self._handles.append(type(node).register_prehook(node, self._guarded(partial(self._before, number))))
@@ -131,7 +134,8 @@ class Lockstep:
         Args:
             returned: What `autograd.grad` returned, which is compared instead if it was called.
         """
-        pairs = list(self._taken_out(returned) if self._wanted else self._accumulated()) if self._compares else []
+        with unseen():
+            pairs = list(self._taken_out(returned) if self._wanted else self._accumulated()) if self._compares else []
         differing = tuple(name for name, is_equal in pairs if is_equal is False)
         num_unread = sum(is_equal is None for _, is_equal in pairs)
         self.close()
@@ -169,7 +173,8 @@ class Lockstep:
             with self._lock:
                 if self.problem is None:
                     try:
-                        hook(*gradients)
+                        with unseen():
+                            hook(*gradients)
                     except Exception as error:
                         self.problem = error
 
@@ -228,6 +233,8 @@ class Lockstep:
             return "tensors inside a torch.func transform cannot be compared"
         if not has_forward_metadata():
             return "this torch does not expose the shape that a gradient is summed to"
+        if self._has_modes:
+            return "operators that a mode of the program sees, or changes"
         hides = node.kind == "copy_slices" and self._has_packed
         if hides or any(map(_is_packed, node.saved)):
             return "saved tensors with an unpack hook, which runs once"

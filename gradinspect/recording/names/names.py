@@ -156,9 +156,9 @@ def collect_names(
     owners = _owners(roots, owned)
     prefixes: set[str] = set()
     is_only = len(owners) + len(owners_gone) == 1 and num_models <= 1
-    for root in sorted(roots, key=lambda root: root not in owners):
+    for root in sorted(roots, key=lambda root: id(root) not in owners):
         name = held_by.get(id(root))
-        if is_only and root in owners:
+        if is_only and id(root) in owners:
             names.model_name = name or names.model_name
             names.add_module(root, "")
         else:
@@ -177,13 +177,13 @@ def _add_gone(names: Names, model: DeletedModel, prefix: str) -> None:
         names.gone_paths.setdefault(number, _join(prefix, path))
 
 
-def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> list[nn.Module]:
+def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> set[int]:
     """Choose as few models as cover the graph's parameters, largest first."""
     left = set().union(*owned.values()) if owned else set()
-    owners = []
+    owners = set()
     for root in sorted(roots, key=lambda root: -len(owned[id(root)])):
         if owned[id(root)] & left:
-            owners.append(root)
+            owners.add(id(root))
             left -= owned[id(root)]
     return owners
 

@@ -30,9 +30,13 @@ def transparent(hook_ids: Callable[[], set[int]]) -> AbstractContextManager[None
     return patched(
         has_torch_function_patch(_fast_paths_as_before),
         global_hook_patch(partial(_compiled_modules_as_before, hook_ids)),
-        Patch(warnings, "_showwarnmsg", warnings_without_us),
-        *anomaly_stack_patches(stack_without_us),
+        *stack_patches(),
     )
+
+
+def stack_patches() -> tuple[Patch, ...]:
+    """Leave our frames out where a stack is counted or printed. The engine has one also when nothing records."""
+    return Patch(warnings, "_showwarnmsg", warnings_without_us), *anomaly_stack_patches(stack_without_us)
 
 
 def _fast_paths_as_before(original: Callable[..., Any]) -> Callable[..., Any]:

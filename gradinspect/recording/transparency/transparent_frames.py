@@ -47,12 +47,15 @@ def warnings_without_us(show: Callable[[Any], None]) -> Callable[[Any], None]:
     """
 
     def show_in_place(message: Any) -> None:
-        right = None if getattr(_local, "is_issuing", False) else _right_frame(message, sys._getframe(1))
-        if right is None:
+        if getattr(_local, "is_placing", False):  # by the outermost of our layers, or again
             show(message)
             return
-        _local.is_issuing = True
+        _local.is_placing = True
         try:
+            right = _right_frame(message, sys._getframe(1))
+            if right is None:
+                show(message)
+                return
             warnings.warn_explicit(
                 message.message, message.category, right.f_code.co_filename, right.f_lineno,
                 right.f_globals.get("__name__") or "<unknown>",
@@ -62,7 +65,7 @@ def warnings_without_us(show: Callable[[Any], None]) -> Callable[[Any], None]:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
         finally:
-            _local.is_issuing = False
+            _local.is_placing = False
 
     return show_in_place
 

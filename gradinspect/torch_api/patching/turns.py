@@ -7,10 +7,14 @@ call, and it reads `.grad`, which an engine that runs replaces. So an observed c
 others wait for it. Calls may need each other, as those of threads that stand for ranks do. So nobody waits for long;
 who waited in vain runs at once. What such a call must not do, to be observed or to run hooks of another call, is told
 by `enter` and `is_in_another_call`.
+
+A signal handler of the program, or ours that stops it, may raise while the main thread waits. So nobody waits in a
+`Condition`: what is interrupted as it takes its lock again does not hold it, and the end of `with` would release that
+of another thread.
 """
 
 from collections.abc import Callable
-from threading import Condition, Lock, get_ident
+from threading import Lock, get_ident
 from time import monotonic
 
 from gradinspect.torch_api.dynamo import uncompiled
@@ -28,11 +32,11 @@ class Turns:
 
     def forget(self) -> None:
         """Forget the calls of other threads, which a forked process does not have."""
-        self._changed = Condition(Lock())
+        self._lock = Lock()
+        self._waiters: list[Lock] = []  # each held until something changes
         self._running: dict[int, int] = {}  # thread -> its calls, one inside the other
         self._observed: set[int] = set()  # those of them with a call that is observed
         self._waiting: set[int] = set()
-        self._number = 0  # of calls that have begun or ended
         self._preparing: int | None = None
 
     @uncompiled
@@ -44,46 +48,46 @@ class Turns:
             to_be_observed: Whether to wait for all others; else only for those that are observed.
         """
         thread = get_ident()
-        with self._changed:
-            is_alone = self._wait(thread, patience_s, to_be_observed=to_be_observed)
+
+        def begin(*, is_alone: bool) -> None:
             if is_alone and to_be_observed:
                 self._preparing = thread
                 self._observed.add(thread)
             self._running[thread] = self._running.get(thread, 0) + 1
-            self._number += 1
-            self._changed.notify_all()
-        return is_alone and to_be_observed
+
+        return self._when_alone(patience_s, begin, to_be_observed=to_be_observed) and to_be_observed
 
     @uncompiled
     def prepared(self) -> None:
         """Let others begin: the hooks of this thread's call are registered, or it will not be observed."""
-        with self._changed:
+        with self._lock:
             if self._preparing == get_ident():
                 self._preparing = None
-                self._changed.notify_all()
+                self._tell()
 
     @uncompiled
     def ran(self, patience_s: float) -> None:
         """Let no other call begin, and wait for those that did not wait: the engine has run, and `.grad` is read."""
         thread = get_ident()
-        with self._changed:
-            if thread in self._observed:
-                self._wait(thread, patience_s, to_be_observed=True)
-                self._preparing = thread
+
+        def read(*, is_alone: bool) -> None:  # noqa: ARG001  # at last in any case
+            self._preparing = thread
+
+        if thread in self._observed:
+            self._when_alone(patience_s, read, to_be_observed=True)
 
     @uncompiled
     def leave(self) -> None:
         """End a call of this thread."""
         thread = get_ident()
-        with self._changed:
+        with self._lock:
             self._preparing = None if self._preparing == thread else self._preparing
-            self._number += 1
             number = self._running.pop(thread, 0) - 1
             if number > 0:
                 self._running[thread] = number
             else:
                 self._observed.discard(thread)
-            self._changed.notify_all()
+            self._tell()
 
     def is_in_another_call(self, thread: int) -> bool:
         """Return whether a hook runs in the call of another thread than the one that has registered it.
@@ -100,26 +104,43 @@ class Turns:
         others = self._running.keys() if to_be_observed else self._observed
         return others - {thread} - self._waiting
 
-    def _wait(self, thread: int, patience_s: float, *, to_be_observed: bool) -> bool:
-        """Wait for others; in vain, if none of them begins or ends for a while, or for too long in all."""
-        end = monotonic() + LONGEST_S
-        self._waiting.add(thread)  # a recording may have let it begin already, and another one makes it wait
-        self._changed.notify_all()
+    def _when_alone(self, patience_s: float, begin: Callable[..., None], *, to_be_observed: bool) -> bool:
+        """Wait for others, call a function while nobody else begins or ends, and return whether this thread is alone.
+
+        It is not, if none of the others begins or ends for a while, or for too long in all.
+        """
+        thread, end, left = get_ident(), monotonic() + LONGEST_S, LONGEST_S
         try:
             while True:
-                is_prepared = self._preparing in (None, thread)
-                if is_prepared and not self._others(thread, to_be_observed=to_be_observed):
-                    return True
-                before = self._state()
-                left = end - monotonic()
+                with self._lock:
+                    is_prepared = self._preparing in (None, thread)
+                    is_alone = is_prepared and not self._others(thread, to_be_observed=to_be_observed)
+                    if is_alone or left <= 0:
+                        begin(is_alone=is_alone)
+                        self._tell()
+                        return is_alone
+                    if thread not in self._waiting:  # a recording may have let it begin, and another makes it wait
+                        self._waiting.add(thread)
+                        self._tell()
+                    change = self._change()
                 limit = min(patience_s, left) if is_prepared else left
-                if limit <= 0 or not self._changed.wait_for(lambda: self._state() != before, limit):  # noqa: B023
-                    return False
+                left = end - monotonic() if change.acquire(timeout=limit) else 0.0
         finally:
-            self._waiting.discard(thread)
+            with self._lock:
+                self._waiting.discard(thread)
 
-    def _state(self) -> tuple[int, int | None, int]:
-        return self._number, self._preparing, len(self._waiting)
+    def _change(self) -> Lock:
+        """Return a lock that cannot be taken until something changes."""
+        change = Lock()
+        change.acquire()
+        self._waiters.append(change)
+        return change
+
+    def _tell(self) -> None:
+        """Let all see what has changed."""
+        for waiter in self._waiters:
+            waiter.release()
+        self._waiters.clear()
 
 
 def of_this_call(hook: Callable[..., None]) -> Callable[..., None]:

@@ -1,5 +1,7 @@
 """Backward calls of several threads take turns while one is observed."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -124,3 +126,57 @@ def test_a_hook_of_another_call_is_told_from_that_of_a_device(turns: Turns) -> N
     turns.leave()
 
     assert seen == [True, False, False]
+
+
+def test_a_signal_handler_that_raises_while_a_call_waits_leaves_others_their_lock() -> None:
+    """As of a time limit: those of other threads go on, and the next call of the main thread gets its turn."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=120)
+
+    assert (done.stdout, done.stderr, done.returncode) == ("True []\n", "", 0)
+
+
+INTERRUPTED = """
+import signal, sys, threading
+from gradinspect.torch_api.patching.turns import Turns
+
+turns, wrong, has_ended, is_waiting = Turns(), [], threading.Event(), []
+sys.setswitchinterval(1e-5)
+
+class TimeIsUp(Exception):
+    pass
+
+def handler(*_):
+    if is_waiting:
+        raise TimeIsUp
+
+def work():
+    while not has_ended.is_set():
+        try:
+            turns.enter(0.01, to_be_observed=False)
+            turns.prepared()
+            turns.leave()
+        except BaseException as error:
+            wrong.append(repr(error))
+            return
+
+threads = [threading.Thread(target=work, daemon=True) for _ in range(3)]
+for thread in threads:
+    thread.start()
+signal.signal(signal.SIGALRM, handler)
+number = 0
+for _ in range(300):
+    try:
+        is_waiting.append(True)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005)
+        turns.enter(0.01, to_be_observed=True)
+        is_waiting.clear()
+    except TimeIsUp:
+        is_waiting.clear()
+        number += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    turns.leave()
+has_ended.set()
+for thread in threads:
+    thread.join(30)
+print(number > 0 and not any(thread.is_alive() for thread in threads), wrong)
+"""
