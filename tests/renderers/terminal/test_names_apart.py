@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 
 import pytest
 from factories import gradient_stats, graph, leaf, op, product_plus_two
@@ -48,7 +47,12 @@ SAVED = SavedRow(node=7, node_name="AddmmBackward0", attribute="_saved_x", kind=
                  num_bytes=4096, own_bytes=4096, status="live")  # fmt: skip
 
 
-LONG = st.lists(st.text("abx_", min_size=1, max_size=60), min_size=2, max_size=5).map(".".join)
+LONG = st.lists(st.text("abx_", min_size=1, max_size=9), min_size=2, max_size=6, unique=True).map(
+    lambda parts: [f"{'of_a_long_name.' * 5}{part}{'.of_a_long_name' * 5}" for part in parts]
+)
+REAL = st.sampled_from(sorted(PARAMETERS)).flatmap(
+    lambda model: st.lists(st.sampled_from(PARAMETERS[model]), min_size=2, max_size=9, unique=True)
+)
 
 
 def _saved(names: Sequence[str], width: int) -> list[Text]:
@@ -208,15 +212,7 @@ def _of_diff(width: int, **changes: object) -> list[Text]:
 
 
 @pytest.mark.parametrize("table", [_stepped, _stepped_to, _path_stepped, _planned])
-@given(
-    st.lists(
-        st.one_of(st.sampled_from(sorted({*chain.from_iterable(PARAMETERS.values())})), LONG),
-        min_size=2,
-        max_size=6,
-        unique=True,
-    ),
-    st.integers(60, 140),
-)
+@given(st.one_of(REAL, LONG), st.integers(60, 140))
 @settings(max_examples=15)
 def test_screens_of_different_names_differ(
     table: Callable[[Sequence[str], int], list[Text]], names: list[str], width: int
