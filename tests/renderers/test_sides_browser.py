@@ -1,13 +1,16 @@
 """Two graphs side by side as they are used, in a Chromium; skipped where there is none."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from browser_page import Seen, opened
 from changed_graphs import HOSTILE, block_graph
+from factories import graph, leaf, op
 
 from gradinspect.analyses.diff.comparison import diff_graphs
+from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.diff_words import Side
 from gradinspect.renderers.html.sides_page import render_sides
 
@@ -119,3 +122,24 @@ def test_lines_take_no_more_room_than_the_longest(sides: Seen) -> None:
     width = "getComputedStyle(document.documentElement).getPropertyValue('--line-letters')"
 
     assert sides.page.evaluate(width) == str(longest)
+
+
+def test_a_module_is_named_without_those_around_it(browser: Any, tmp_path: Path) -> None:
+    """Modules of one beginning are told apart; an index keeps its parent."""
+    paths = ["encoder_of_images", "encoder_of_images.layers.0", "encoder_of_images.layers.1", "encoder_of_images.head",
+             "encoder_of_images.head.0"]  # fmt: skip
+    modules = tuple(ModuleCall(path=path, class_name="Part", parent=3 if place == 4 else 0 if place else None)
+                    for place, path in enumerate(paths))  # fmt: skip
+
+    def made(size: int) -> Graph:
+        places = (4, 4, 2, 2, 1, 1, 0)
+        nodes = (op("MulBackward0", number + 1, module=place, shape=(size,)) for number, place in enumerate(places))
+        return graph(*nodes, leaf("x", size), modules=modules)
+
+    file = tmp_path / "diff.html"
+    both = [Side("a.json", ""), Side("b.json", "")]
+    file.write_text(render_sides(made(2), made(3), diff_graphs(made(2), made(3)), both))
+    with opened(browser, file, width=1300, height=900) as seen:
+        titles = [row.split(" | ")[0].split()[1] for row in row_texts(seen.page) if "Part" in row]
+
+    assert titles == ["encoder_of_images", "head", "head.0", "layers.1", "layers.0"]

@@ -2,8 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 
 from gradinspect.analyses.gradients.observed import FAR, FlowRow, ParameterRow
 from gradinspect.analyses.structure.call_names import INDEX
@@ -51,24 +51,46 @@ class FoldedFlow(Record, frozen=True, kw_only=True):
 def folded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
     """Fold calls of equal modules below the same module, or below such as are folded, each in the place of its first.
 
-    Those whose gradients vanish or explode from one to the next stay apart.
+    What has the same name inside of equal modules is of one class. Those whose gradients vanish or explode from one to
+    the next stay apart.
 
     Args:
         rows: From the loss to the inputs, each below the one that it is inside of.
     """
     around = list(_places_around(rows))
+    inside = _names_inside(rows, around)
     first_of: dict[int | None, int | None] = {None: None}  # a row and the first of those that it is folded with
     for _, places in groupby(sorted(range(len(rows)), key=lambda place: rows[place].depth), lambda at: rows[at].depth):
         alike_here: dict[Hashable, list[int]] = {}
         for place in places:
             alike_here.setdefault((first_of[around[place]], *_look(rows[place])), []).append(place)
-        for found in alike_here.values():
+        for found in chain.from_iterable(_by_classes(found, inside) for found in alike_here.values()):
             is_folded = len(found) >= MIN_ALIKE and _are_near([rows[place].stats.norm for place in found])
             first_of |= {place: found[0] if is_folded else place for place in found}
     groups: dict[int | None, list[FlowRow]] = {}
     for place, row in enumerate(rows):
         groups.setdefault(first_of[place], []).append(row)
     return tuple(FoldedFlow(rows=tuple(group)) for group in groups.values())
+
+
+def _names_inside(rows: Sequence[FlowRow], around: Sequence[int | None]) -> dict[int, set[tuple[str, str]]]:
+    """Return for each row the names and classes of the modules directly inside of it."""
+    inside: dict[int, set[tuple[str, str]]] = {}
+    for row, outer in zip(rows, around, strict=True):
+        if outer is not None:
+            name = INDEX.sub("*", row.path.removeprefix(rows[outer].path))
+            inside.setdefault(outer, set()).add((name, row.class_name))
+    return inside
+
+
+def _by_classes(places: Sequence[int], inside: Mapping[int, set[tuple[str, str]]]) -> Iterator[list[int]]:
+    """Yield the rows apart in which one name is that of modules of two classes: `fn`, an Attention or an MLP."""
+    times = Counter(name for name, _ in set().union(*(inside.get(place, set()) for place in places)))
+    groups: dict[Hashable, list[int]] = {}
+    for place in places:
+        differing = frozenset(each for each in inside.get(place, ()) if times[each[0]] > 1)
+        groups.setdefault(differing, []).append(place)
+    yield from groups.values()
 
 
 def unfolded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:

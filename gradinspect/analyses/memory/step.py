@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
+from gradinspect.analyses.memory.rows import OUTSIDE
 from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
 from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
 from gradinspect.analyses.structure.name_folding import MIN_ALIKE, OddOne, alike, name_by_indices, named_odd_one
@@ -416,7 +417,7 @@ def _module_depth(memory: StepMemory) -> int:
 
 
 def _outer(path: str, depth: int, model: str) -> str:
-    return shown_path(".".join(path.split(".")[:depth]), model) if path else "(no module)"
+    return shown_path(".".join(path.split(".")[:depth]), model) if path else OUTSIDE
 
 
 def _storage_name(row: AliveRow) -> str:
@@ -429,9 +430,5 @@ def _storage_name(row: AliveRow) -> str:
 
 def _place(row: AliveRow, model: str) -> str:
     return (
-        (row.made.module and shown_path(row.made.module, model))
-        or row.name
-        or row.made.line
-        or row.made.op
-        or "(no module)"
+        (row.made.module and shown_path(row.made.module, model)) or row.name or row.made.line or row.made.op or OUTSIDE
     )

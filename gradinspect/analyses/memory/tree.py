@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages
 from gradinspect.analyses.selection.rows import IN_ORDER, Fields, check_sort, sorted_rows
-from gradinspect.analyses.structure.call_names import fold_name
+from gradinspect.analyses.structure.call_names import INDEX, fold_name
+from gradinspect.analyses.structure.name_folding import name_by_indices
 from gradinspect.graph import Graph, Record, module_name
 
 MAX_DEPTH = 100
@@ -92,6 +93,7 @@ class _Builder:
         found = [module for module in found if module.total_bytes]
         if folds:
             found = [_merged(list(group)) for _, group in groupby(found, _signature)]
+            found = list(_of_blocks(found))
         own = self.own.get(path, 0)
         if path is None and own:
             found.append(ModuleBytes(label=OUTSIDE, path="", class_name="", own_bytes=own, total_bytes=own))
@@ -115,11 +117,22 @@ class _Builder:
         return path.removeprefix(f"{parent}.") if parent else module_name(self.graph, path)
 
 
-def _signature(module: ModuleBytes) -> Hashable:
+def _signature(module: ModuleBytes) -> tuple[Hashable, ...]:
     """Return a key that is equal for modules with equal contents; numeric names do not count."""
     stem, _, last = module.label.rpartition(".")
     name = stem if last.partition("-")[0].isdigit() else module.label
     return (name, module.class_name, *map(_signature, module.children))
+
+
+def _of_blocks(modules: Sequence[ModuleBytes]) -> Iterator[ModuleBytes]:
+    """Merge parts of equal blocks that are not modules with a row: `layers.0.1` and `layers.1.1` of nested lists."""
+    groups: dict[Hashable, list[ModuleBytes]] = {}
+    for module in modules:
+        stem, _, last = module.label.rpartition(".")
+        key = (INDEX.sub("*", stem), last, *_signature(module)[1:]) if INDEX.search(stem) else module.path
+        groups.setdefault(key, []).append(module)
+    for group in groups.values():
+        yield replace(_merged(group), label=name_by_indices(module.label for module in group))
 
 
 def _merged(modules: list[ModuleBytes]) -> ModuleBytes:

@@ -33,6 +33,7 @@ MAX_HOLDERS: Final = 3
 MAX_FINDINGS: Final = 3
 MAX_NOTES: Final = 2
 NEARLY_ALL: Final = 0.9  # a module with more than this share says little: what is inside of it is shown
+LONGEST_VERB: Final = "memory"
 MANY: Final = 1_000_000  # cells: no line is wrapped
 NOT_CHECKED: Final = "A capture file shows one moment, and a check watches a program."
 
@@ -48,6 +49,12 @@ class OverviewPage(Page):
             source: What follows the verb on the command line, `train.py -- --lr 0.1`; "": no command is named.
         """
         graph, findings = found.graph, found.findings
+        room = self.width - LABEL_CELLS
+        given = self.visible(source)
+        if (
+            cell_len(f"gradinspect {LONGEST_VERB} {given}") > room
+        ):  # no command is cut: what all have in common is at the end
+            source = self.ellipsis
         yield from self.capture_lines(graph)
         yield from self._part("graph", "trace", source, self._graph(graph))
         yield from self._part("memory", "memory", source, self._held(graph))
@@ -57,6 +64,10 @@ class OverviewPage(Page):
         memory = found.step_memory
         peak = [found.no_memory] if memory is None else self._peak(memory)
         yield from self._part("peak", "fit", source if found.no_memory or memory else "", peak)
+        if source == self.ellipsis:
+            lines = wrap(given, room, break_on_hyphens=False)
+            yield from (Text(f"{source if not index else '':<{LABEL_CELLS}}", "cyan").append(line, "dim")
+                        for index, line in enumerate(lines))  # fmt: skip
 
     def _part(self, label: str, verb: str, source: str, lines: Sequence[str] | Iterator[str]) -> Iterator[Text]:
         """Yield a headline, its rows, and the command that shows more."""

@@ -48,9 +48,8 @@ MAX_SHAPE: Final = 40  # cells; no shape is longer unless a file says so
 STEPS: Final = (
     _Step("node", "without Backward0"), _Step("value", "without strides"), _Step("origin", "only names"),
     _Step("attribute", "without _saved_"), _Step("source", "without folders"), _Step("module"), _Step("source"),
-    _Step("value", "cut", 40), _Step("value", "dense", 40), _Step("status", "short"), _Step("attribute", "cut", 16),
-    _Step("origin"), _Step("share"),
-    _Step("node", "cut", 16), _Step("attribute", "cut", 12), _Step("eager"),
+    _Step("value", "cut", 40), _Step("value", "dense", 40), _Step("status", "short"), _Step("origin"), _Step("share"),
+    _Step("eager"), _Step("attribute", "cut", 16), _Step("node", "cut", 16), _Step("attribute", "cut", 12),
     _Step("value", "dense", 20), _Step("node", "cut", 12),
     _Step("status"), _Step("attribute", "cut", 8), _Step("value", "dense", 12), _Step("attribute"), _Step("bytes"),
     _Step("node", "cut", 6), _Step("value", "dense", 6), _Step("node"), _Step("value", "dense", 3),
@@ -61,8 +60,8 @@ FOLDED_STEPS: Final = (  # `module` says which of the equal blocks a row is abou
     _Step("node", "without Backward0"), _Step("origin", "only names"), _Step("attribute", "without _saved_"),
     _Step("source", "without folders"), _Step("origin"), _Step("value", "dense", 40), _Step("status", "short"),
     _Step("share"), _Step("source"), _Step("module", "cut", 28), _Step("attribute", "cut", 16),
-    _Step("module", "cut", 22), _Step("node", "cut", 16), _Step("attribute", "cut", 12), _Step("attribute", "cut", 9),
-    _Step("module", "cut", 16), _Step("node", "cut", 12),
+    _Step("module", "cut", 22), _Step("#"), _Step("node", "cut", 16), _Step("attribute", "cut", 12),
+    _Step("attribute", "cut", 9), _Step("module", "cut", 16), _Step("node", "cut", 12), _Step("module", "cut", 12),
     *(step for step in STEPS if step != _Step("module")), _Step("module"),
 )  # fmt: skip
 
@@ -95,6 +94,7 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
     words = [format_count(count, noun) for count, noun in others if count]
     more = f"{' and '.join(words)} more" if words else "In the order of the nodes"
     yield Text(cut_end(f"{more}: --full", width, page.ellipsis), "dim")
+    yield from table.last_lines()
 
 
 def _number(folded: Iterable[AlikeRows]) -> int:
@@ -120,8 +120,7 @@ def render_saved_table(
         rest = format_bytes(sum(row.own_bytes for row in left_out))
         yield Text(f"{format_count(len(left_out), 'more row')}, {rest}", "dim")
     yield from (Text(line) for line in _total_lines(rows, width))
-    if table.dropped:
-        yield Text(cut_end(f"not shown at this width: {', '.join(table.dropped)}", width, "…"), "dim")
+    yield from table.last_lines()
 
 
 _what_it_says: Callable[[SavedRow], tuple[object, ...]] = attrgetter(
@@ -162,7 +161,6 @@ class _Table:
         self._always = always
         steps = self._steps_needed()
         self._how = {step.column: step for step in steps}
-        self.dropped = [column for column in COLUMNS if self._how.get(column, _FULL).how == DROPPED]
 
     def lines(self) -> Iterator[Text]:
         widths = {column: self._width(column, self._how.get(column, _FULL)) for column in COLUMNS}
@@ -178,7 +176,14 @@ class _Table:
             like = written[number]
             if like is None:
                 like = written[number] = self._line(row, columns)
-            yield _with_number(like, _aligned("#", str(row.node), widths["#"]))
+            yield _with_number(like, _aligned("#", str(row.node), widths["#"])) if widths["#"] else like
+
+    def last_lines(self) -> Iterator[Text]:
+        """Yield which columns were left out."""
+        dropped = [column for column in COLUMNS if self._how.get(column, _FULL).how == DROPPED]
+        if dropped:
+            line = f"not shown at this width: {', '.join(dropped)}"
+            yield Text(cut_end(line, self._page.width, self._page.ellipsis), "dim")
 
     def _line(self, row: SavedRow, columns: Sequence["_Column"]) -> Text:
         """Write one row; rich gets the whole text with its styles at once."""
@@ -203,13 +208,23 @@ class _Table:
             if self._table_width(taken) <= self._page.width:
                 break
             taken.append(step)
-        for step in sorted(
-            taken, key=lambda step: (step.how == "cut", taken.index(step)), reverse=True
-        ):  # names before columns
+        taken = self._widened(taken)  # names before columns
+        for step in reversed(taken):
             fewer = [other for other in taken if other is not step]
             if self._table_width(fewer) <= self._page.width:
                 taken = fewer
         return taken
+
+    def _widened(self, taken: Sequence[_Step]) -> list[_Step]:
+        """Give the room that is left to the names that are cut, first to those on the right, of modules."""
+        last = {step.column: step for step in taken}
+        wider = dict(last)
+        for column in reversed(COLUMNS):
+            step = wider.get(column, _FULL)
+            if step.how == "cut":
+                spare = max(self._page.width - self._table_width([*wider.values()]), 0)
+                wider[column] = step._replace(cells=step.cells + spare)
+        return [wider[step.column] if step is last[step.column] else step for step in taken]
 
     def _table_width(self, taken: Sequence[_Step]) -> int:
         how = {step.column: step for step in taken}

@@ -15,6 +15,7 @@ from rich.text import Text
 from gradinspect.units import escape_control, is_harmless
 
 MIN_CELLS = 10  # of a shortened part
+MIN_LETTERS = 3  # of a part of a dotted name
 
 
 class Part(NamedTuple):
@@ -97,7 +98,8 @@ def shorten_apart(
     """Shorten names that are too wide, so that no two different ones become alike.
 
     The end of a dotted name tells it from its neighbors, so parts are cut from its start: `…h.11.mlp.weight`. Where
-    that would make two alike, both are cut in other places, and numbered if they differ nowhere that can be shown.
+    that would make two alike, each of their parts keeps its start, `text….0-3.feed….output`; where these are alike too,
+    both are cut in other places, and numbered if they differ nowhere that can be shown.
 
     Args:
         names: Those that stand below each other.
@@ -107,7 +109,7 @@ def shorten_apart(
     """
     taken = {name for name in names if cell_len(name) <= num_cells}
     shortened = {name: name for name in taken}
-    ways = (_tail, shorten)
+    ways = (_tail, _starts, shorten)
     common = Counter(way(name, num_cells, ellipsis) for name in {*names} - taken for way in ways)
     ambiguous = {cut for cut, count in common.items() if count > 1}
     for name in names:
@@ -120,9 +122,7 @@ def shorten_apart(
 
 
 def _cuts(name: str, num_cells: int, ellipsis: str) -> Iterator[str]:
-    tail = _tail(name, num_cells, ellipsis)
-    if tail:
-        yield tail
+    yield from filter(None, (way(name, num_cells, ellipsis) for way in (_tail, _starts)))
     yield shorten(name, num_cells, ellipsis)
     room = num_cells - cell_len(ellipsis)
     for head in range(room + 1):
@@ -133,6 +133,21 @@ def _tail(name: str, num_cells: int, ellipsis: str) -> str:
     """Cut parts from the start of a dotted name; "" if that cannot be: it is indented, or one part fills the room."""
     parts = cut_start(name, num_cells, ellipsis)[len(ellipsis) :].partition(".")[2]
     return ellipsis + parts if parts and "  " not in name else ""
+
+
+def _starts(name: str, num_cells: int, ellipsis: str) -> str:
+    """Keep the start of each part of a dotted name, and if it can be all of the last; "" if that leaves too little."""
+    parts = name.split(".")
+    if len(parts) == 1 or "  " in name:
+        return ""
+    for num_cut in (len(parts) - 1, len(parts)):
+        long, whole = parts[:num_cut], parts[num_cut:]
+        sizes = list(map(cell_len, long))
+        room = num_cells - (len(parts) - 1) - sum(map(cell_len, whole))
+        for longest in range(min(room, max(sizes)), MIN_LETTERS + cell_len(ellipsis) - 1, -1):
+            if sum(min(size, longest) for size in sizes) <= room:
+                return ".".join([*(cut_end(part, longest, ellipsis) for part in long), *whole])
+    return ""
 
 
 def _numbered(name: str, num_cells: int, ellipsis: str) -> Iterator[str]:
@@ -189,7 +204,7 @@ def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
     for part in [part for part in fitted if part.is_optional and not part.brief] if excess > 0 else []:
         fitted.remove(part)
         excess -= cell_len(part.text)
-    for index, part in enumerate(fitted):
+    for index, part in sorted(enumerate(fitted), key=lambda entry: entry[1].is_brief_last):
         if excess > 0 and part.brief:
             fitted[index] = part._replace(text=part.brief)
             excess -= cell_len(part.text) - cell_len(part.brief)

@@ -3,6 +3,7 @@
 import pytest
 from factories import gradient_stats as stats
 from factories import graph, leaf, op
+from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.folded import FoldedRow, as_deep_as_fits, folded_flow, folded_parameters
 from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow
@@ -83,6 +84,14 @@ def test_what_is_inside_of_folded_blocks_is_folded_and_else_stays_below_its_modu
     assert paths(flow(("2", 1.0), ("2.a", 1.0), ("1", 1.0), ("1.b", 1.0), ("1.a", 1.0), ("0", 1.0), ("0.a", 1.0))) == [
         ["2", "1", "0"], ["2.a", "1.a", "0.a"], ["1.b"],
     ]  # fmt: skip
+
+
+def test_blocks_of_one_class_around_different_modules_stay_apart() -> None:
+    """`fn` is an Attention in one half of the blocks, and an MLP in the other."""
+    found = flow(*((f"{place}{name}", 1.0) for place in range(6) for name in ("", ".fn")))
+    classes = [replace(row, class_name="MLP") if place % 4 == 3 else row for place, row in enumerate(found)]
+
+    assert paths(classes) == [["0", "2", "4"], ["0.fn", "2.fn", "4.fn"], ["1", "3", "5"], ["1.fn", "3.fn", "5.fn"]]
 
 
 def test_rows_are_as_deep_as_fits() -> None:

@@ -84,6 +84,25 @@ def test_equal_blocks_are_one_row_of_the_tree() -> None:
     ]  # fmt: skip
 
 
+def test_parts_of_blocks_without_a_row_are_one_row_each() -> None:
+    """`layers.0` is a list, and no module that is called: its attention and its MLP take turns."""
+    saving = [
+        op("AddmmBackward0", place + 1, module=place + 1, saved=(saved("x", storage=place),)) for place in range(6)
+    ]
+    paths = [(f"layers.{layer}.{part}", name) for layer in range(3) for part, name in enumerate(("Attention", "MLP"))]
+    record = graph(
+        *saving, leaf("x", 3),
+        storages=tuple(Storage(num_bytes=64 + place, origin="activation") for place in range(6)),
+        modules=(ModuleCall(path="", class_name="Net"),
+                 *(ModuleCall(path=path, class_name=name, parent=0) for path, name in paths)),
+    )  # fmt: skip
+    (model,) = module_tree(record, measure_memory(record))
+
+    assert [(module.label, module.class_name, module.copies, module.total_bytes) for module in model.children] == [
+        ("layers.0-2.0", "Attention", 3, 3 * 64 + 6), ("layers.0-2.1", "MLP", 3, 3 * 64 + 9),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("top", "labels"), [(1, ["model", "4 more"]), (2, ["model", "h.0", "h.1", "h.2", "1 more"]), (9, None)]
 )

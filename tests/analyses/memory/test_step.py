@@ -51,7 +51,7 @@ def test_each_grouping_adds_up_to_the_peak() -> None:
 def test_groups_are_named_and_sorted() -> None:
     """The largest first; what has no module or line says so."""
     assert [(group.label, group.num_bytes) for group in groups_by(ALL, "module")] == [
-        ("body.0", 1200), ("head", 500), ("(no module)", 40),
+        ("body.0", 1200), ("head", 500), ("(outside modules)", 40),
     ]  # fmt: skip
     assert [group.label for group in groups_by(ALL, "line")] == ["train.py:9", "train.py:5", "train.py:3", "(no line)"]
     assert [group.label for group in groups_by(ALL, "storage")] == [

@@ -10,7 +10,9 @@ import pytest
 from changed_graphs import HOSTILE, block_graph
 from factories import graph as made
 from factories import leaf, op
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model_names import PARAMETERS
 from msgspec.structs import replace
 from strategies import connected_graphs
 
@@ -58,6 +60,22 @@ def _name(data: Any, row: Any) -> str:
     side = row[0] or row[1]
     name: str = data["texts"][data["nodes"][side[1]][0]]
     return name.partition("  ")[0]
+
+
+@given(st.data())
+@settings(max_examples=15)
+def test_different_leaves_are_listed_and_drawn_apart(data: st.DataObject) -> None:
+    """Their names are in the page as they are, whatever their neighbors are called."""
+    model = data.draw(st.sampled_from(sorted(PARAMETERS)))
+    names = data.draw(st.lists(st.sampled_from(PARAMETERS[model]), min_size=2, max_size=24, unique=True))
+    before, after = (
+        made(op("StackBackward0", *range(1, len(names) + 1)), *(leaf(name, size) for name in names)) for size in (3, 4)
+    )
+    page = data_of(page_of(before, after))
+    listed = [entry for words in entries(page).values() for entry in words]
+
+    assert len(listed) == len(set(listed))
+    assert {name for name in names if any(name in text for text in page["texts"])} == set(names)
 
 
 def test_matched_modules_are_in_one_row() -> None:

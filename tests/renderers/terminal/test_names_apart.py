@@ -1,11 +1,11 @@
 """Names of real models in the tables of all verbs: no two different ones are written alike."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from factories import gradient_stats, graph, leaf, op, product_plus_two
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_names import PARAMETERS
 from msgspec.structs import replace
@@ -17,11 +17,15 @@ from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.records import ChangedRow, LeafChange, ModuleChange
 from gradinspect.analyses.gradients.folded import unfolded_flow
 from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow
+from gradinspect.analyses.gradients.stepping import Passed, Step
 from gradinspect.analyses.gradients.steps import GradientStep, Move
 from gradinspect.analyses.memory.flops import CountedFlops, FlopRow
 from gradinspect.analyses.memory.rows import MemoryRow
 from gradinspect.analyses.memory.saved_rows import SavedRow
 from gradinspect.analyses.memory.step import AliveRow, Origin
+from gradinspect.analyses.planning.changes import Checkpoint, NamedPlace, Plan
+from gradinspect.analyses.planning.report import PlanReport
+from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.selection.finding import FoundNode
 from gradinspect.analyses.selection.rows import ALL_ROWS
 from gradinspect.graph import ModuleCall, Node
@@ -32,13 +36,23 @@ from gradinspect.renderers.terminal.gradients.call import GradientsPage
 from gradinspect.renderers.terminal.gradients.several_calls import StepsPage
 from gradinspect.renderers.terminal.memory.flops import FlopsPage
 from gradinspect.renderers.terminal.memory.held import MemoryPage
+from gradinspect.renderers.terminal.memory.plan import PlanPage
 from gradinspect.renderers.terminal.memory.step import StepMemoryPage
+from gradinspect.renderers.terminal.nodes.steps import StepPage
 from gradinspect.renderers.terminal.saved_table import render_folded_table, render_saved_table
 from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
 
 MODULE = "encoder.layers.0.self_attn"
 SAVED = SavedRow(node=7, node_name="AddmmBackward0", attribute="_saved_x", kind="tensor", value="f32[768, 3072]",
                  num_bytes=4096, own_bytes=4096, status="live")  # fmt: skip
+
+
+LONG = st.lists(st.text("abx_", min_size=1, max_size=9), min_size=2, max_size=6, unique=True).map(
+    lambda parts: [f"{'of_a_long_name.' * 5}{part}{'.of_a_long_name' * 5}" for part in parts]
+)
+REAL = st.sampled_from(sorted(PARAMETERS)).flatmap(
+    lambda model: st.lists(st.sampled_from(PARAMETERS[model]), min_size=2, max_size=9, unique=True)
+)
 
 
 def _saved(names: Sequence[str], width: int) -> list[Text]:
@@ -118,6 +132,56 @@ def _calls(names: Sequence[str], width: int) -> list[Text]:
     return list(GradientsPage(width=width).flow(unfolded_flow(rows), is_part=True))
 
 
+def _stepped(names: Sequence[str], width: int) -> list[Text]:
+    """The screen of each leaf's step as one row: a name may go on in the next line."""
+    page, rows = StepPage(width=width), list[Text]()
+    for name in names:
+        stepped = graph(op("AddBackward0", 1), leaf(name, 3))
+        rows.append(_one_row(page.step(stepped, Step(order=2, node=1, incoming=(), check="leaf")), width))
+    return rows
+
+
+def _stepped_to(names: Sequence[str], width: int) -> list[Text]:
+    """The screen of a node for each leaf that its gradient goes to."""
+    page, rows = StepPage(width=width), list[Text]()
+    for name in names:
+        stepped = graph(op("AddBackward0", 1, module=0), leaf(name, 3),
+                        modules=(ModuleCall(path=MODULE, class_name="Linear"),))  # fmt: skip
+        rows.append(_one_row(page.step(stepped, Step(order=1, node=0, incoming=(), outgoing=(Passed(),))), width))
+    return rows
+
+
+def _path_stepped(names: Sequence[str], width: int) -> list[Text]:
+    """The path to a leaf, for each one."""
+    page = StepPage(width=width)
+    return [_one_row(page.path(graph(op("AddBackward0", 1), leaf(name, 3)), (1, 0), 1), width) for name in names]
+
+
+def _one_row(lines: Iterator[Text], width: int) -> Text:
+    shown = [line.plain for line in lines]
+
+    assert max(map(cell_len, shown)) <= width
+
+    return Text(re.sub(r"\s", "", "".join(shown)), no_wrap=True)
+
+
+def _planned(names: Sequence[str], width: int) -> list[Text]:
+    """The rows of plans that each change one module."""
+    plain = PlanOutcome(plan=Plan(), peak_bytes=4096, held_bytes=3072, flops=100)
+    plans = [replace(plain, plan=Plan(changes=(Checkpoint(root=0, paths=(name,), class_name="Block", num_alike=1),)),
+                     peak_bytes=2048) for name in names]  # fmt: skip
+    roots, rows = (NamedPlace(name="net", after="train.py:12", code="net = GPT()", indent=0),), list[Text]()
+    for outcome in plans:
+        search = FoundPlans(limit=3000, plain=plain, fitting=(outcome,), lowest=outcome, num_runs=2)
+        report = PlanReport(
+            source="a.py", torch_version="2.13", search=search, roots=roots, notes=(), not_counted=("x",)
+        )
+        lines = [line.plain for line in PlanPage(width=width).lines(report)]
+        start = next(number for number, line in enumerate(lines) if "checkpoint" in line)
+        rows.append(Text("".join(map(str.strip, lines[start : lines.index("", start)])), no_wrap=True))
+    return rows
+
+
 def _spelled(names: Sequence[str]) -> list[str]:
     """Take away what would be folded."""
     return [re.sub(r"\b\d", r"n\g<0>", name) for name in names]
@@ -140,11 +204,37 @@ def _modules_changed(names: Sequence[str], width: int) -> list[Text]:
     return _of_diff(width, module_changes=tuple(changes))
 
 
+def test_files_in_diff_have_folders_only_where_these_tell_them_apart() -> None:
+    """Or where all lines fit."""
+    files = (
+        "vit/vit_pytorch/attention.py:4",
+        "vit/vit_pytorch/attention.py:120",
+        "of/models/a.py:7",
+        "of/users/a.py:7",
+    )
+    rows = tuple(ChangedRow(kind="added", module="", what="CloneBackward0", line=line) for line in files)
+    lines = [line.plain.split()[-1] for line in _of_diff(100, rows=rows) if "Clone" in line.plain]
+
+    assert sorted(lines) == ["attention.py:120", "attention.py:4", "of/models/a.py:7", "of/users/a.py:7"]
+
+
 def _of_diff(width: int, **changes: object) -> list[Text]:
     graph = product_plus_two()
     diff = replace(diff_graphs(graph, graph), **changes)
     lines = DiffPage(width=width).lines(diff, [Side("a.json", ""), Side("b.json", "")], max_rows=None)
     return [line for line in lines if line.plain.strip() not in {"", "+ CloneBackward0"}]
+
+
+@pytest.mark.parametrize("table", [_stepped, _stepped_to, _path_stepped, _planned])
+@given(st.one_of(REAL, LONG), st.integers(60, 140))
+@settings(max_examples=15)
+def test_screens_of_different_names_differ(
+    table: Callable[[Sequence[str], int], list[Text]], names: list[str], width: int
+) -> None:
+    """However long the names are: what does not fit goes on in the next line."""
+    rows = {row.plain for row in table(names, width)}
+
+    assert len(rows) == len(names)
 
 
 @pytest.mark.parametrize("table", [_changed, _leaves_changed, _modules_changed])

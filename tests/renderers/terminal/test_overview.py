@@ -117,6 +117,19 @@ def test_a_verdict_says_what_it_did_not_see(is_complete: bool) -> None:  # a par
     assert "code compiled by torch.compile" in page
 
 
+def test_what_follows_each_verb_comes_once_where_it_is_long() -> None:
+    """No command is cut: all can be typed."""
+    source = "train.py -- --data corpora/wikitext-2 --epochs 1 --batch_size 8 --bptt 10 --log-interval 20"
+    found = Overview(source="train.py", graph=product_plus_two(), findings=None)
+    *lines, first, second = text(found, source=source).splitlines()
+
+    assert [line.strip() for line in lines if "gradinspect" in line] == [
+        f"gradinspect {verb} …" for verb in ("trace", "memory", "check", "grads")
+    ]
+    assert first == "…          train.py -- --data corpora/wikitext-2 --epochs 1 --batch_size 8"
+    assert second == "           --bptt 10 --log-interval 20"
+
+
 @given(graphs(), st.integers(30, 120))
 @settings(max_examples=40)
 def test_any_graph_fits_a_screen(graph: Graph, width: int) -> None:

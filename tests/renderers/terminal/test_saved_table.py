@@ -185,9 +185,31 @@ def test_a_folded_table() -> None:
             "15 rows, 832.0 KiB held (+ 8 B of weights, in memory anyway)",
             "each storage counted once; as #n: shared with #n",
             "1 weight or shared tensor and 1 number more: --full",
+            "not shown at this width: share, origin, source",
         ]
     )
     assert folded_lines(60, unicode=False)[1].count("x12") == 1
+
+
+def test_long_names_of_modules_take_the_room_that_is_left() -> None:
+    """They are cut in what their neighbors share, and what is left out is named."""
+    row = SavedRow(node=12, node_name="NativeLayerNormBackward0", attribute="_saved_input", kind="tensor",
+                   value="f32[64, 128, 768]", num_bytes=4096, own_bytes=4096, status="live")  # fmt: skip
+    names = [f"{of}_backbone_of_two.layers.{part}" for of in ("vision", "text") for part in ("norm_before", "norm")]
+    rows = [msgspec.structs.replace(row, module=name, module_name=name) for name in names]
+
+    assert [line.plain for line in render_folded_table(rows, width=80, top=9)] == snapshot(
+        [
+            " #  node             attribute  value              bytes  module",
+            "12  NativeLayerNorm  input      f32[64,128,768]  4.0 KiB  vis….lay….norm_before",
+            "12  NativeLayerNorm  input      f32[64,128,768]  4.0 KiB  vision_ba….layers.norm",
+            "12  NativeLayerNorm  input      f32[64,128,768]  4.0 KiB  tex….lay….norm_before",
+            "12  NativeLayerNorm  input      f32[64,128,768]  4.0 KiB  text_back….layers.norm",
+            "4 rows, 16.0 KiB held: each storage counted once; as #n: shared with #n",
+            "In the order of the nodes: --full",
+            "not shown at this width: share",
+        ]
+    )
 
 
 @given(graphs(), st.integers(64, 120), st.booleans())

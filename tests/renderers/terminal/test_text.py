@@ -85,6 +85,26 @@ def test_an_end_that_several_names_share_stands_for_none_of_them() -> None:
     assert shorten_apart(names, 10, "…") == ["…er1.0.bn2", "…er2.0.bn2", "…0.conv1"]
 
 
+def test_names_that_share_their_end_keep_the_start_of_each_part() -> None:
+    """Of names that differ at the start and at the end both are seen; the last part is whole if it can be."""
+    names = [f"{of}_backbone.0-3.{part}" for of in ("vision", "text") for part in ("attention.output", "dense.output")]
+
+    assert shorten_apart(names, 24, "…") == [
+        "visio….0-3.atten….output", "vision….0-3.dense.output",
+        "text_….0-3.atten….output", "text_b….0-3.dense.output",
+    ]  # fmt: skip
+    assert shorten_apart([names[0], names[2]], 19, "…") == ["vis….0-3.att….out…", "tex….0-3.att….out…"]
+
+
+def test_a_class_is_said_briefly_after_names() -> None:
+    """It has one spelling in all rows as long as something else can be said briefly."""
+    name = Part("encoder.drop", brief="…drop")
+    parts = [Part("MulBackward0", brief="Mul", is_brief_last=True), Part("  "), name]
+
+    assert fit(parts, 19, "…").plain == "MulBackward0  …drop"
+    assert fit(parts, 18, "…").plain == "Mul  …drop"
+
+
 @pytest.mark.parametrize("model", PARAMETERS)
 def test_parameters_of_real_models_stay_different(model: str) -> None:
     """In a column of any width that a table gives to names."""

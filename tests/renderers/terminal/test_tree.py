@@ -309,6 +309,19 @@ def test_columns_are_dropped_before_names_are_cut(width: int, expected: str) -> 
     assert expected in [" ".join(row.split()) for row in rows]
 
 
+def test_a_shape_is_left_out_before_a_class_is_cut() -> None:
+    """It is whole, or goes without Backward0, however deep its row is."""
+    paths = ["encoder", "encoder.stage", "encoder.stage.pooled", "encoder.stage.pooled.pool"]
+    modules = tuple(ModuleCall(path=path, class_name="Pool", parent=place - 1 if place else None)
+                    for place, path in enumerate(paths))  # fmt: skip
+    name = "MaxPool2DWithIndicesBackward0"
+    nodes = [op(name, place + 1, module=place % 4, shape=(64, 512, 16, 16)) for place in range(8)]
+    drawn = screen(graph(*nodes, leaf("x", 3), modules=modules), width=52, full=True)
+
+    assert set(re.findall(r"Max\S+", drawn)) <= {name, name.removesuffix("Backward0")}
+    assert 0 < drawn.count("f32[64, 512, 16, 16]") < 7
+
+
 @pytest.mark.parametrize(
     ("is_shared", "words"),
     [(True, "copy 1: counts 4.0 KiB that others save too"), (False, "copy 1: 5.0 times the others' bytes")],

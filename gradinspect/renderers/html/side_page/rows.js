@@ -26,12 +26,25 @@ const counts = Object.fromEntries(MARKS.slice(1).map((mark) => [mark, sumsOf((id
 const numDiffering = sumsOf((id) => (differs(id) ? 1 : 0));
 const inside = (sums, { first, last }) => sums[last + 1] - sums[first];
 
+scopes.forEach((scope) => {  // a scope comes before those inside of it, which learn the module call around them
+  for (const item of scope.items.filter(isScope)) scopeOf(item).around = scope.module ?? scope.around;
+});
+
+/** The name of a module without that of the one around it; an index keeps its parent. */
+function nameInside(name, outer) {
+  if (!outer || !name.startsWith(`${outer}.`)) return name;
+  const start = outer.length + 1;
+  return name.slice(/\d/.test(name[start]) ? outer.lastIndexOf('.') + 1 : start);
+}
+
 /** The text of a scope on one side; null if that graph does not have it. */
 function scopeTitle(scope, side) {
   if (!inside(present[side], scope)) return null;
   if (scope.module === undefined) return scope.times ? `${scope.title}  ×${scope.times.toLocaleString('en')}` : scope.title;
   const call = calls[scope.module];
-  return call[side] < 0 ? null : `${texts[call[side]]}  ${texts[call[2]]}`;
+  if (call[side] < 0) return null;
+  const outer = calls[scope.around]?.[side] ?? -1;
+  return `${nameInside(texts[call[side]], outer < 0 ? '' : texts[outer])}  ${texts[call[2]]}`;
 }
 
 /** The status of a scope: of its module call, or of all that is in it. */

@@ -9,6 +9,7 @@ report.
 import re
 from collections.abc import Iterator, Sequence
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.explain.explanation import InputGradient
@@ -24,7 +25,7 @@ from gradinspect.analyses.gradients.stepping import (
 )
 from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.summary import passed_over
-from gradinspect.graph import Graph, SavedTensor, source_of
+from gradinspect.graph import Graph, Node, SavedTensor, source_of
 from gradinspect.renderers.terminal.nodes.number_rows import dtype_and_shape, summarize_values, value_lines
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import wrap
@@ -97,18 +98,27 @@ class StepPage(Page):
     def _head(self, graph: Graph, step: Step) -> Iterator[Text]:
         node = graph.nodes[step.node]
         leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
-        head = Text(f"#{step.node} {self.visible(node.name + leaf)}", "bold")
-        if node.module is not None:
-            call = graph.modules[node.module]
-            head.append(f"  {self.visible(short_name(call.path, None, graph.model_name))}", "not bold cyan")
-            head.append(
-                f" {self.visible(call.class_name)}" + (f" call {call.call}" if call.call > 1 else ""), "not bold"
-            )
         step_text = f"step {step.order:,}"
-        head.truncate(max(self.width - len(step_text) - 2, 10), overflow="crop")
+        room = max(self.width - len(step_text) - 2, 10)
+        first, *rest = wrap(self.visible(f"#{step.node} {node.name}{leaf}"), room, subsequent_indent=GAP)
+        head, module = Text(first, "bold"), self._module(graph, node)
+        is_beside = not rest and head.cell_len + module.cell_len <= room
+        head.append_text(module if is_beside else Text())
         yield head.append(" " * max(self.width - head.cell_len - len(step_text), 2)).append(step_text, "not bold dim")
+        yield from (Text(line, "bold") for line in rest)
+        if not is_beside:
+            yield from (Text(line, "cyan") for line in wrap(module.plain, self.width, subsequent_indent=GAP))
         if node.frame is not None:
             yield Text(self.fit(f"  {source_of(graph, node)}  {graph.frames[node.frame].code}", self.width), "dim")
+
+    def _module(self, graph: Graph, node: Node) -> Text:
+        if node.module is None:
+            return Text()
+        call = graph.modules[node.module]
+        name = Text(f"  {self.visible(short_name(call.path, None, graph.model_name))}", "not bold cyan")
+        return name.append(
+            f" {self.visible(call.class_name)}" + (f" call {call.call}" if call.call > 1 else ""), "not bold"
+        )
 
     def _incoming(self, part: Arrived, number: int, count: int) -> Iterator[Text]:
         notes = []
@@ -130,13 +140,14 @@ class StepPage(Page):
         shown = [value for value in others if not (self._is_brief and value.name.endswith(INTERNALS))]
         rest = ", ".join(f"{value.name} = {value.text}" for value in shown)
         lines = wrap(self.visible(rest), self.width - LABEL_CELLS, break_on_hyphens=False)
-        yield from (self._line(label if number == 0 else "", line) for number, line in enumerate(lines))
+        for number, line in enumerate(lines):
+            yield from self._lines(label if number == 0 else "", line)
 
     def _leaf(self, graph: Graph, step: Step) -> Iterator[Text]:
         leaf = graph.nodes[step.node].leaf
         name = (leaf.name if leaf is not None else None) or "the leaf"
         if step.before is None:
-            yield self._line("to", f"{self.visible(name)}.grad, which was None")
+            yield from self._lines("to", f"{self.visible(name)}.grad, which was None")
         else:
             yield from self._tensor("to", f"{name}.grad, which was", step.before, ())
 
@@ -153,7 +164,7 @@ class StepPage(Page):
         target = f"#{edge.next_node} {after.name}" + (f" {after.leaf.name}" if after.leaf and after.leaf.name else "")
         slot = f" input {edge.input_nr}" if edge.input_nr else ""
         arrow = "→" if self.unicode else "->"
-        yield self._line("out", f"{self.visible(name)} {arrow} {self.visible(target)}{slot}", "bold")
+        yield from self._lines("out", f"{self.visible(name)} {arrow} {self.visible(target)}{slot}", "bold")
         formula = next((item.formula for item in formulas if item.argument in {name, name.partition("[")[0]}), "")
         if formula:
             yield from self._noted(f"= {simplified(formula) if self._is_brief else formula}")
@@ -166,7 +177,7 @@ class StepPage(Page):
         """Yield a tensor: shape and statistics, notes, and its values if they fit."""
         head = f"{self.visible(name)}  " if name else ""
         if tensor is None:
-            yield self._line(label, f"{head}None")
+            yield from self._lines(label, f"{head}None")
             return
         lines = value_lines(tensor, self.width - LABEL_CELLS)
         if lines is not None and self._is_brief and len(lines) > MAX_BRIEF_LINES:
@@ -174,14 +185,20 @@ class StepPage(Page):
         numbers = "" if lines is not None and tensor.num_elements <= 1 else summarize_values(tensor)
         single = f"  {lines[0]}" if lines is not None and tensor.num_elements == 1 else ""
         style = "red" if tensor.num_nonfinite else "yellow" if tensor.is_zero else ""
-        yield self._line(label, f"{head}{dtype_and_shape(tensor)}{single}{GAP if numbers else ''}{numbers}", style)
+        yield from self._lines(
+            label, f"{head}{dtype_and_shape(tensor)}{single}{GAP if numbers else ''}{numbers}", style
+        )
         for note in notes:
             yield from self._noted(note, "magenta")
         if lines is not None and tensor.num_elements > 1:
             yield from (Text(f"{_LABEL}{line}") for line in lines)
 
-    def _line(self, label: str, text: str, style: str = "") -> Text:
-        return Text(f"  {label:<{LABEL_CELLS - 2}}", "dim").append(self.fit(text, self.width - LABEL_CELLS), style)
+    def _lines(self, label: str, text: str, style: str = "") -> Iterator[Text]:
+        """Wrap a line behind its label: no name is cut, as others on other screens may have its start and its end."""
+        lines = wrap(self.visible(text), self.width - LABEL_CELLS, subsequent_indent=GAP, break_on_hyphens=False)
+        for line in lines:
+            yield Text(f"  {label:<{LABEL_CELLS - 2}}", "dim").append(line, style)
+            label = ""
 
     def _noted(self, text: str, style: str = "dim") -> Iterator[Text]:
         for line in wrap(self.visible(text), self.width - LABEL_CELLS, subsequent_indent=GAP, break_on_hyphens=False):
@@ -198,8 +215,13 @@ class StepPage(Page):
             node = graph.nodes[part]
             line = source_of(graph, node) or ""
             name = f"#{part} {node.name}" + (f" {node.leaf.name}" if node.leaf and node.leaf.name else "")
-            mark = "> " if part == selected else "  "
-            yield Text(self.fit(f"{mark}{name}  {line}".rstrip(), self.width), "bold" if part == selected else "")
+            mark, style = ("> ", "bold") if part == selected else ("  ", "")
+            whole = self.visible(f"{mark}{name}  {line}".rstrip())
+            if cell_len(whole) <= self.width:
+                yield Text(whole, style)
+            else:  # the line gives way
+                lines = wrap(self.visible(name), self.width, initial_indent=mark, subsequent_indent=GAP * 2)
+                yield from (Text(text, style) for text in lines)
 
     def outcome(self, outcome: SteppingOutcome) -> Iterator[Text]:
         """Yield how the steps compare with what the engine did."""

@@ -287,7 +287,7 @@ class TreePage:
 
 def _least(parts: Iterable[Part]) -> int:
     """Return how wide a row is before a name in it is cut, or a class is not spelled as elsewhere."""
-    shown = (part for part in parts if not part.is_optional)
+    shown = (part for part in parts if part.is_brief_last or not part.is_optional)
     return sum(cell_len(part.text if part.is_brief_last else part.brief or part.text) for part in shown)
 
 

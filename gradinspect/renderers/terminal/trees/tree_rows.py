@@ -103,7 +103,8 @@ class RowWriter:
             name = self._visible(node.name)
             yield Part(name, "bold", can_shrink=True, brief=name.removesuffix("Backward0"), is_brief_last=True)
             if not row.ends_in_leaf:
-                yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
+                shapes = f"  {self._shapes(node.forward_outputs)}"  # the first to go where the class would be cut
+                yield Part(shapes, "green", is_optional=True, brief=shapes, is_brief_last=True)
             yield from self._marks(node)
             yield from self._devices(self.crossings.get(node_id, ()))
         if row.targets:
