@@ -2,9 +2,11 @@
 
 NOTE [Eval mode on purpose]
 To freeze BatchNorm, people call eval() on those layers, or on a frozen part, and the model around them stays in train
-mode. So a model counts only if it is in eval mode as a whole, and all of its parameters are trained. Dropout in it is
-then switched off. BatchNorm in it uses its running statistics: that is a mistake if they were never computed, or if the
-model was trained in train mode before; otherwise they come from a checkpoint, and may be kept on purpose.
+mode. So a model counts only if it is in eval mode as a whole, and all of its parameters are trained. One that is in
+eval mode from its first call on is so on purpose: a checkpoint that is trained on without dropout. So it must have been
+trained in train mode before, or called without a graph, as an evaluation does. Dropout in it is then switched off.
+BatchNorm in it uses its running statistics: that is a mistake if they were never computed, or if the model was trained
+in train mode before; otherwise they come from a checkpoint, and may be kept on purpose.
 
 A function such as F.dropout() does not know the mode, so one that a module in eval mode calls in its forward pass is a
 mistake, unless the call itself says `training=`.
@@ -61,6 +63,7 @@ class Modes:
     _num_windows: int = 0  # of the recorder, that were looked at
     _in_eval: list[EvalModel] = field(default_factory=list)  # in the last backward
     _trained_before: set[int] = field(default_factory=set)
+    _evaluated: set[int] = field(default_factory=set)
 
     def dropped(self, frame: FrameType | None) -> None:
         """Look at a call of F.dropout(), in the code that called it."""
@@ -85,14 +88,19 @@ class Modes:
         """Look at the models that were called since the last backward call."""
         windows = self.recorder.module_windows[self._num_windows :]
         self._num_windows += len(windows)
-        roots = dict.fromkeys(window.module for window in windows if window.parent == NOWHERE)
+        outer = [window for window in windows if window.parent == NOWHERE]
+        without_graph = {window.module for window in outer if window.start == window.end}
         self._in_eval = []
-        for number in roots:
+        for number in dict.fromkeys(window.module for window in outer):
             root = self.recorder.modules[number]()
             if root is None:
                 continue
             if root.training:
                 self._trained_before.add(id(root))
+                continue
+            if number in without_graph:
+                self._evaluated.add(id(root))
+            if id(root) not in self._trained_before | self._evaluated:
                 continue
             numbers = dict.fromkeys(window.module for window in windows)
             called = {id(module) for number in numbers if (module := self.recorder.modules[number]()) is not None}

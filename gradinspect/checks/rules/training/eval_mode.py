@@ -10,24 +10,27 @@ EVAL = Rule(
     code="GI371",
     title="the model is trained in eval mode",
     summary="An optimizer trains a model whose dropout or BatchNorm is in eval mode.",
-    explanation="eval() stays in effect until train() is called. The usual case is an evaluation between two "
-    "epochs, or a checkpoint that is loaded for more training. Dropout then does nothing, and BatchNorm "
+    explanation="eval() stays in effect until train() is called. The usual case is an evaluation before "
+    "training, or between two epochs. Dropout then does nothing, and BatchNorm "
     "normalizes with its running statistics and does not update them; if they were never computed, it does not "
     "normalize at all. Intentional uses are not reported: a model in train mode with layers or a frozen part in "
-    "eval mode, and BatchNorm with the statistics of a checkpoint.",
+    "eval mode, a model that is in eval mode from its first call on, and BatchNorm with the statistics of a "
+    "checkpoint.",
     change="""\
   import torch
   from torch import nn
 
   model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4))
   optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-  model.eval()  # for an evaluation
-+ model.train()
-  for _ in range(2):
+  for _ in range(3):
++     model.train()
       optimizer.zero_grad()
       loss = model(torch.randn(5, 8)).square().mean()
       loss.backward()
       optimizer.step()
+      model.eval()
+      with torch.no_grad():
+          model(torch.randn(5, 8))  # an evaluation
 """,
     remedy="Call model.train() before training, and again after each evaluation.",
 )
