@@ -11,7 +11,7 @@ UnheldKind: TypeAlias = Literal[
     "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead",
     "group", "twin", "anew",
 ]  # fmt: skip
-FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter"]
+FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter", "plain", "default"]
 OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "zero", "outlived"]
 UnmovedKind: TypeAlias = Literal["assigned", "undone", "lost", "idle", "cleared", "zero"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
@@ -168,6 +168,7 @@ class FrozenByAccident(Record, frozen=True, kw_only=True):
     frozen: Frame | None = None  # the line that froze them, or what they are copies of
     called: Frame | None = None  # that of its caller
     copied: Frame | None = None
+    made: Frame | None = None  # a tensor that never required grad
     created: Frame | None = None  # the optimizer
     step: Frame | None = None
     num_steps: int = 0  # of the optimizer since then

@@ -369,6 +369,7 @@ class TrainingLog:
             optimizer = one.optimizer
             yield FrozenByAccident(
                 kind=one.kind, names=one.names, asked=one.asked, frozen=frozen, copied=self._frame(one.copied),
+                made=self._frame(one.made),
                 called=caller_of_helper(frozen, caller, None), optimizer="" if optimizer is None else optimizer.name,
                 created=None if optimizer is None else self._frame(optimizer.created),
                 step=None if optimizer is None else self._frame(optimizer.step),

@@ -272,6 +272,24 @@ GI307 backward=5 []
     )
 
 
+def test_what_nobody_froze() -> None:
+    """A tensor that never required grad, and what is frozen by default."""
+    one = FrozenByAccident(kind="plain", names=("scale",), optimizer="opt", made=line(3), created=line(5), step=line(9))
+
+    assert said(one, replace(one, kind="default", made=None, frozen=line(2), names=("words.weight",))) == snapshot("""\
+GI379 made=3 optimizer=5 step=9 [scale]
+  opt holds scale, which does not require grad: backward computes no gradient for it, and no step
+  has changed it.
+  -> If it should learn, call requires_grad_() on what train.py:3 assigns. If not, do not pass it to
+  opt at train.py:5.
+GI379 frozen=2 optimizer=5 step=9 [words.weight]
+  opt has a group that no step changes, of words.weight alone: from_pretrained() at train.py:2
+  freezes what it makes, by default.
+  -> If that group should learn, pass freeze=False at train.py:2. If not, remove the group at
+  train.py:5.\
+""")  # fmt: skip
+
+
 def test_what_is_frozen_by_accident() -> None:
     """A copy, since a phase, from the start, and by a name that no parameter has."""
     one = FrozenByAccident(
