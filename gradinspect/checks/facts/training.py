@@ -70,6 +70,15 @@ class EvalTraining(Record, frozen=True, kw_only=True):
     step: Frame | None = None
 
 
+class UndoneEval(Record, frozen=True, kw_only=True):
+    """A frozen part was put into eval mode, and train() of the model that has it put it back."""
+
+    part: str  # its path
+    layers: tuple[str, ...]  # in it, that change their running statistics; empty for the part itself
+    put: Frame | None = None
+    undone: Frame | None = None
+
+
 class DropoutInEval(Record, frozen=True, kw_only=True):
     """F.dropout() was called without `training=` by a module in eval mode."""
 

@@ -330,6 +330,7 @@ class TrainingLog:
         yield from self._emptied.facts() if self._gradients.num_steps else ()
         yield from self._modes.found.values()
         yield from self._modes.dropouts.values()
+        yield from self._modes.undone.found.values()
         yield from self._repeated.values()
         yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
         yield from self._frozen()

@@ -25,6 +25,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import held_by
+from gradinspect.checks.evidence.training.undone_eval import UndoneEvals
 from gradinspect.checks.facts.training import DropoutInEval, EvalTraining
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import is_own_file
@@ -65,6 +66,10 @@ class Modes:
     _trained_before: set[int] = field(default_factory=set)
     _evaluated: set[int] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        """Track parts, too."""
+        self.undone = UndoneEvals(self.recorder, self.folder)
+
     def dropped(self, frame: FrameType | None) -> None:
         """Look at a call of F.dropout(), in the code that called it."""
         while frame is not None and frame.f_code.co_filename in _FUNCTIONAL:
@@ -81,14 +86,18 @@ class Modes:
     def switch(self, module: nn.Module, frame: FrameType) -> None:
         """Note that the mode of a module was set, unless by the module that has it."""
         is_part = frame.f_code.co_name == "train" and frame.f_code.co_filename == MODULE_FILE
-        if not is_part:
-            self._switched[id(module)] = (ref(module), self.recorder.frames.number_of(frame))
+        if is_part:
+            self.undone.inherited(module, frame)
+            return
+        self.undone.put(module, frame)
+        self._switched[id(module)] = (ref(module), self.recorder.frames.number_of(frame))
 
     def begin(self, reached: Iterable[torch.Tensor], backward: int | None) -> None:
         """Look at the models that were called since the last backward call."""
         windows = self.recorder.module_windows[self._num_windows :]
         self._num_windows += len(windows)
         outer = [window for window in windows if window.parent == NOWHERE]
+        self.undone.begin({id(self.recorder.modules[number]()) for number in {window.module for window in windows}})
         without_graph = {window.module for window in outer if window.start == window.end}
         self._in_eval = []
         for number in dict.fromkeys(window.module for window in outer):

@@ -15,6 +15,7 @@ from gradinspect.checks.facts.training import (
     SharedLayer,
     SpoilingHook,
     TwoInOneMemory,
+    UndoneEval,
 )
 from gradinspect.checks.registry import findings_on
 
@@ -270,6 +271,29 @@ GI307 backward=5 []
             " to a variable, and use that from there on.",
         ]
     )
+
+
+def test_a_frozen_part_in_train_mode() -> None:
+    """One layer in it, and a part that is two."""
+    one = UndoneEval(part="trunk", layers=("1",), put=line(3), undone=line(7))
+
+    assert said(one, replace(one, layers=("1", "4")), replace(one, part="norm", layers=("",))) == snapshot("""\
+GI383 eval=3 train=7 [trunk.1]
+  train.py:3 puts trunk into eval mode, and train() at train.py:7 puts it back: it is frozen, but
+  trunk.1 updates its running statistics in each forward pass.
+  -> Call eval() of trunk again after each train() at train.py:7. If its statistics should follow
+  the new data, remove eval() at train.py:3.
+GI383 eval=3 train=7 [trunk.1, trunk.4]
+  train.py:3 puts trunk into eval mode, and train() at train.py:7 puts it back: it is frozen, but
+  trunk.1 and trunk.4 update their running statistics in each forward pass.
+  -> Call eval() of trunk again after each train() at train.py:7. If its statistics should follow
+  the new data, remove eval() at train.py:3.
+GI383 eval=3 train=7 [norm]
+  train.py:3 puts norm into eval mode, and train() at train.py:7 puts it back: it is frozen, but
+  norm updates its running statistics in each forward pass.
+  -> Call eval() of norm again after each train() at train.py:7. If its statistics should follow the
+  new data, remove eval() at train.py:3.\
+""")
 
 
 def test_what_nobody_froze() -> None:
