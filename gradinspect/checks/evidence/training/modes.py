@@ -24,8 +24,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from gradinspect.checks.evidence.in_place.moving_statistics import BATCH_NORMS, UndoneEvals
 from gradinspect.checks.evidence.training.gradient_use import held_by
-from gradinspect.checks.evidence.training.undone_eval import UndoneEvals
 from gradinspect.checks.facts.training import DropoutInEval, EvalTraining
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import is_own_file
@@ -35,7 +35,6 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import enclosing
 from gradinspect.recording.threads.threads import NOWHERE
 
-_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _OWN_DROPOUT = (nn.RNNBase, nn.MultiheadAttention)
 _FUNCTIONAL = (nn.functional.__file__, torch.overrides.__file__)
@@ -155,7 +154,7 @@ class Modes:
         norms = tuple(
             path or type(module).__name__
             for path, module in ran
-            if isinstance(module, _BATCH_NORMS) and (was_trained or _has_no_statistics(module))
+            if isinstance(module, BATCH_NORMS) and (was_trained or _has_no_statistics(module))
         )
         if not dropouts and not norms:
             return None

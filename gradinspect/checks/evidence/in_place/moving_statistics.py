@@ -20,6 +20,7 @@ from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.recording.recorder import Recorder
 
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 LEAST_CALLS = 2  # backward calls after it was undone
 
 
@@ -92,5 +93,5 @@ class UndoneEvals:
 
 def updates(module: nn.Module) -> bool:
     """Return whether a layer changes its running statistics in train mode."""
-    is_norm = isinstance(module, nn.modules.batchnorm._NormBase)
-    return is_norm and module.training and bool(module.track_running_stats) and module.momentum != 0
+    is_norm = isinstance(module, BATCH_NORMS) and module.momentum != 0
+    return is_norm and module.training and bool(module.track_running_stats)
