@@ -11,7 +11,7 @@ UnheldKind: TypeAlias = Literal[
     "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead",
     "group", "twin", "anew",
 ]  # fmt: skip
-FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter"]
+FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter", "plain", "default"]
 OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "zero", "outlived"]
 UnmovedKind: TypeAlias = Literal["assigned", "undone", "lost", "idle", "cleared", "zero"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
@@ -68,6 +68,15 @@ class EvalTraining(Record, frozen=True, kw_only=True):
     switched: Frame | None = None
     backward: Frame | None = None
     step: Frame | None = None
+
+
+class UndoneEval(Record, frozen=True, kw_only=True):
+    """A frozen part was put into eval mode, and train() of the model that has it put it back."""
+
+    part: str  # its path
+    layers: tuple[str, ...]  # in it, that change their running statistics; empty for the part itself
+    put: Frame | None = None
+    undone: Frame | None = None
 
 
 class DropoutInEval(Record, frozen=True, kw_only=True):
@@ -168,6 +177,7 @@ class FrozenByAccident(Record, frozen=True, kw_only=True):
     frozen: Frame | None = None  # the line that froze them, or what they are copies of
     called: Frame | None = None  # that of its caller
     copied: Frame | None = None
+    made: Frame | None = None  # a tensor that never required grad
     created: Frame | None = None  # the optimizer
     step: Frame | None = None
     num_steps: int = 0  # of the optimizer since then

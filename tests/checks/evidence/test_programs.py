@@ -56,7 +56,7 @@ PROGRAMS = {
     "never_stepped_critic": ["GI365 optimizer=9 backward=14 cleared=13"],
     "scheduled_first": ["GI367 scheduler=11 step=16"],
     "scaled_step": ["GI369 backward=13 step=14 0.weight 0.bias 2.weight 2.bias"],
-    "eval_loaded": ["GI371 eval=23 backward=35 step=36 dropout"],
+    "eval_baseline": ["GI371 eval=20 backward=31 step=32 dropout"],
     "tied_wrapped": ["GI375 shared=13 step=26 table.weight scores.weight"],
     "frozen_and_moving": ["GI376 frozen=11 step=15 trunk.weight trunk.bias"],
     "nan_then_weights": [

@@ -6,8 +6,13 @@ nothing froze it (it is a copy of one that was frozen, an optimizer has the copy
 learns), if its optimizer goes on to step with nothing left that requires grad, or if the name that spares some
 parameters on the freezing line is that of none.
 An optimizer whose parameters were frozen before its first step may wait for a line that unfreezes them.
+What nobody freezes may be frozen, too: a tensor that is no parameter does not require grad unless it is asked to, and
+from_pretrained() of an embedding freezes what it makes by default. The first counts if an optimizer that trains others
+has it, and neither a step nor the program has written to it since; the second if it has a group of the optimizer for
+itself, which no program makes for what is to stay frozen.
 """
 
+import ast
 import linecache
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +30,14 @@ from gradinspect.checks.facts.value_flow import OUTSIDE, short_name
 from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.names import named_modules
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.source_structure import own_sources, spared_names
-from gradinspect.torch_api.modules import own_parameters
+from gradinspect.recording.source_structure import enclosing, own_sources, spared_names
+from gradinspect.torch_api.modules import own_buffers, own_parameters
+from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.tensors import version_of
 
 _UNFREEZES = re.compile(r"requires_grad\w*(\(\)|.*\bTrue\b)")
 LEAST_STEPS = 2  # with nothing that requires grad
+LEAST_GROUPS = 2
 
 
 class Frozen(NamedTuple):
@@ -40,6 +48,7 @@ class Frozen(NamedTuple):
     frozen: int | None  # the frame that froze them, or what they are copies of
     optimizer: SeenOptimizer | None = None
     copied: int | None = None  # the frame
+    made: int | None = None  # the frame of what never required grad
     asked: str = ""  # the name that no parameter has
 
 
@@ -57,6 +66,8 @@ def frozen_by_accident(
     parameters = _named(recorder.called_modules())
     for one in optimizers:
         yield from _copies(one, parameters, registrations, flow)
+        yield from _plain(one, recorder, flow)
+        yield from _by_default(one, parameters, recorder, registrations)
         yield from _since_a_phase(one, parameters, flow)
     yield from _asked_in_vain(parameters, recorder, flow)
 
@@ -99,6 +110,76 @@ def _copies(
             yield Frozen("copy", tuple(names), frozen, one, copied)
 
 
+def _plain(one: SeenOptimizer, recorder: Recorder, flow: Dataflow) -> Iterator[Frozen]:
+    """Yield the tensors that an optimizer holds with others that it trains, and that never required grad."""
+    optimizer = one.optimizer()
+    if optimizer is None or one.num_steps < LEAST_STEPS or one.num_idle == one.num_steps or not one.plain:
+        return
+    buffers = {id(own) for root in recorder.called_modules() for own in _buffers(root)}
+    for tensor in held_by(optimizer):
+        made = flow.read(tensor).call if _is_untouched(tensor, one) and id(tensor) not in buffers else OUTSIDE
+        frame = None if made == OUTSIDE or flow.calls[made].name in ("detach", "data") else flow.calls[made].frame
+        if frame is None or id(tensor) in flow.frozen:
+            continue
+        name = _assigned_at(recorder, frame, short_name(flow.calls[made].name))
+        if name is not None and not _may_unfreeze(name):
+            yield Frozen("plain", (name,), None, one, made=frame)
+
+
+def _buffers(root: nn.Module) -> Iterator[torch.Tensor]:
+    for _, module in named_modules(root):
+        yield from (one for one in own_buffers(module).values() if one is not None)
+
+
+def _is_untouched(tensor: torch.Tensor, one: SeenOptimizer) -> bool:
+    """Return whether a tensor that could learn is as it was when the optimizer was made."""
+    could_learn = ops.is_floating_point(tensor) or ops.is_complex(tensor)
+    is_same = one.plain.get(id(tensor)) == (version_of(tensor) or 0)
+    return could_learn and is_same and not tensor.requires_grad and tensor.grad is None
+
+
+def _assigned_at(recorder: Recorder, number: int, function: str) -> str | None:
+    """Return the variable to which a line of the program assigns what a function returns: `self.scale`."""
+    code, line = next(recorder.frames.chain(number))
+    around = enclosing(code.co_filename, line) if is_own_file(code.co_filename) else ()
+    made = next((one for one in around if isinstance(one, ast.Assign)), None)
+    if made is None or len(made.targets) != 1 or not isinstance(made.value, ast.Call):
+        return None
+    target, called = made.targets[0], ast.unparse(made.value.func).rpartition(".")[2]
+    return ast.unparse(target) if called == function and isinstance(target, ast.Name | ast.Attribute) else None
+
+
+def _by_default(
+    one: SeenOptimizer,
+    parameters: Mapping[int, tuple[str, torch.Tensor]],
+    recorder: Recorder,
+    registrations: Registrations,
+) -> Iterator[Frozen]:
+    """Yield what has a group of an optimizer for itself, and what from_pretrained() froze without being asked to."""
+    optimizer = one.optimizer()
+    if optimizer is None or one.num_steps < LEAST_STEPS or len(optimizer.param_groups) < LEAST_GROUPS:
+        return
+    for group in optimizer.param_groups:
+        held = group["params"]
+        made = [registrations.first_of(tensor) for tensor in held if not tensor.requires_grad]
+        lines = {None if one is None else one.frame for one in made}
+        number = lines.pop() if len(made) == len(held) and len(lines) == 1 else None
+        if number is not None and _freezes_by_default(recorder, number) and not _may_unfreeze():
+            yield Frozen("default", tuple(parameters[id(own)][0] for own in held if id(own) in parameters), number, one)
+
+
+def _freezes_by_default(recorder: Recorder, number: int) -> bool:
+    """Return whether a line calls from_pretrained() of an embedding, and does not say whether to freeze."""
+    code, line = next(recorder.frames.chain(number))
+    calls = [one for one in enclosing(code.co_filename, line) if isinstance(one, ast.Call)]
+    return is_own_file(code.co_filename) and any(
+        ast.unparse(one.func).endswith("from_pretrained")
+        and len(one.args) == 1
+        and not any(word.arg in ("freeze", None) for word in one.keywords)
+        for one in calls
+    )
+
+
 def _since_a_phase(
     one: SeenOptimizer, parameters: Mapping[int, tuple[str, torch.Tensor]], flow: Dataflow
 ) -> Iterator[Frozen]:
@@ -116,10 +197,12 @@ def _since_a_phase(
         yield Frozen("phase" if has_learned else "never", names, lines.pop(), one)
 
 
-def _may_unfreeze() -> bool:
-    """Return whether a line of the program turns requires_grad on."""
-    files = own_sources("requires_grad")
-    return any(_UNFREEZES.search(line) for file in files for line in linecache.getlines(file))
+def _may_unfreeze(name: str = "") -> bool:
+    """Return whether a line of the program turns requires_grad on; that of a variable, if it is given."""
+    files, pattern = own_sources("requires_grad"), _UNFREEZES
+    if name:
+        pattern = re.compile(rf"\b{re.escape(name.rpartition('.')[2])}\.requires_grad")
+    return any(pattern.search(line) for file in files for line in linecache.getlines(file))
 
 
 def _asked_in_vain(

@@ -330,6 +330,7 @@ class TrainingLog:
         yield from self._emptied.facts() if self._gradients.num_steps else ()
         yield from self._modes.found.values()
         yield from self._modes.dropouts.values()
+        yield from self._modes.undone.found.values()
         yield from self._repeated.values()
         yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
         yield from self._frozen()
@@ -369,6 +370,7 @@ class TrainingLog:
             optimizer = one.optimizer
             yield FrozenByAccident(
                 kind=one.kind, names=one.names, asked=one.asked, frozen=frozen, copied=self._frame(one.copied),
+                made=self._frame(one.made),
                 called=caller_of_helper(frozen, caller, None), optimizer="" if optimizer is None else optimizer.name,
                 created=None if optimizer is None else self._frame(optimizer.created),
                 step=None if optimizer is None else self._frame(optimizer.step),

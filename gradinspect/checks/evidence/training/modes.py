@@ -2,9 +2,11 @@
 
 NOTE [Eval mode on purpose]
 To freeze BatchNorm, people call eval() on those layers, or on a frozen part, and the model around them stays in train
-mode. So a model counts only if it is in eval mode as a whole, and all of its parameters are trained. Dropout in it is
-then switched off. BatchNorm in it uses its running statistics: that is a mistake if they were never computed, or if the
-model was trained in train mode before; otherwise they come from a checkpoint, and may be kept on purpose.
+mode. So a model counts only if it is in eval mode as a whole, and all of its parameters are trained. One that is in
+eval mode from its first call on is so on purpose: a checkpoint that is trained on without dropout. So it must have been
+trained in train mode before, or called without a graph, as an evaluation does. Dropout in it is then switched off.
+BatchNorm in it uses its running statistics: that is a mistake if they were never computed, or if the model was trained
+in train mode before; otherwise they come from a checkpoint, and may be kept on purpose.
 
 A function such as F.dropout() does not know the mode, so one that a module in eval mode calls in its forward pass is a
 mistake, unless the call itself says `training=`.
@@ -22,6 +24,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from gradinspect.checks.evidence.in_place.moving_statistics import BATCH_NORMS, UndoneEvals
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.facts.training import DropoutInEval, EvalTraining
 from gradinspect.graph import Frame
@@ -32,7 +35,6 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import enclosing
 from gradinspect.recording.threads.threads import NOWHERE
 
-_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _OWN_DROPOUT = (nn.RNNBase, nn.MultiheadAttention)
 _FUNCTIONAL = (nn.functional.__file__, torch.overrides.__file__)
@@ -61,6 +63,11 @@ class Modes:
     _num_windows: int = 0  # of the recorder, that were looked at
     _in_eval: list[EvalModel] = field(default_factory=list)  # in the last backward
     _trained_before: set[int] = field(default_factory=set)
+    _evaluated: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Track parts, too."""
+        self.undone = UndoneEvals(self.recorder, self.folder)
 
     def dropped(self, frame: FrameType | None) -> None:
         """Look at a call of F.dropout(), in the code that called it."""
@@ -78,21 +85,30 @@ class Modes:
     def switch(self, module: nn.Module, frame: FrameType) -> None:
         """Note that the mode of a module was set, unless by the module that has it."""
         is_part = frame.f_code.co_name == "train" and frame.f_code.co_filename == MODULE_FILE
-        if not is_part:
-            self._switched[id(module)] = (ref(module), self.recorder.frames.number_of(frame))
+        if is_part:
+            self.undone.inherited(module, frame)
+            return
+        self.undone.put(module, frame)
+        self._switched[id(module)] = (ref(module), self.recorder.frames.number_of(frame))
 
     def begin(self, reached: Iterable[torch.Tensor], backward: int | None) -> None:
         """Look at the models that were called since the last backward call."""
         windows = self.recorder.module_windows[self._num_windows :]
         self._num_windows += len(windows)
-        roots = dict.fromkeys(window.module for window in windows if window.parent == NOWHERE)
+        outer = [window for window in windows if window.parent == NOWHERE]
+        self.undone.begin({id(self.recorder.modules[number]()) for number in {window.module for window in windows}})
+        without_graph = {window.module for window in outer if window.start == window.end}
         self._in_eval = []
-        for number in roots:
+        for number in dict.fromkeys(window.module for window in outer):
             root = self.recorder.modules[number]()
             if root is None:
                 continue
             if root.training:
                 self._trained_before.add(id(root))
+                continue
+            if number in without_graph:
+                self._evaluated.add(id(root))
+            if id(root) not in self._trained_before | self._evaluated:
                 continue
             numbers = dict.fromkeys(window.module for window in windows)
             called = {id(module) for number in numbers if (module := self.recorder.modules[number]()) is not None}
@@ -138,7 +154,7 @@ class Modes:
         norms = tuple(
             path or type(module).__name__
             for path, module in ran
-            if isinstance(module, _BATCH_NORMS) and (was_trained or _has_no_statistics(module))
+            if isinstance(module, BATCH_NORMS) and (was_trained or _has_no_statistics(module))
         )
         if not dropouts and not norms:
             return None

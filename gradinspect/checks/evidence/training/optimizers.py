@@ -54,6 +54,7 @@ class SeenOptimizer:
     name: str  # of its class, until it steps
     held: frozenset[int]  # the ids of its parameters
     created: int | None = None  # the frame
+    plain: dict[int, int] = field(default_factory=dict)  # id of what did not require grad at first -> its version then
     order: int = 0  # how many registrations of modules and parameters came before
     num_steps: int = 0
     num_idle: int = 0  # of the last steps, those that found no gradient
@@ -199,8 +200,9 @@ class Optimizers:
                 yield one
 
     def _new(self, optimizer: Optimizer) -> SeenOptimizer:
-        held = frozenset(map(id, held_by(optimizer)))
-        return SeenOptimizer(ref(optimizer), type(optimizer).__name__, held)
+        held = held_by(optimizer)
+        plain = {id(one): version_of(one) or 0 for one in held if type(one) is torch.Tensor and not one.requires_grad}
+        return SeenOptimizer(ref(optimizer), type(optimizer).__name__, frozenset(map(id, held)), plain=plain)
 
 
 def _rate(optimizer: Optimizer) -> float | None:

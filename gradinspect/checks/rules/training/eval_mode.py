@@ -1,8 +1,8 @@
-"""Models that are trained in eval mode."""
+"""Models that are trained in eval mode, and frozen parts that are not in it any more."""
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.training import DropoutInEval, EvalTraining
+from gradinspect.checks.facts.training import DropoutInEval, EvalTraining, UndoneEval
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 
@@ -10,24 +10,27 @@ EVAL = Rule(
     code="GI371",
     title="the model is trained in eval mode",
     summary="An optimizer trains a model whose dropout or BatchNorm is in eval mode.",
-    explanation="eval() stays in effect until train() is called. The usual case is an evaluation between two "
-    "epochs, or a checkpoint that is loaded for more training. Dropout then does nothing, and BatchNorm "
+    explanation="eval() stays in effect until train() is called. The usual case is an evaluation before "
+    "training, or between two epochs. Dropout then does nothing, and BatchNorm "
     "normalizes with its running statistics and does not update them; if they were never computed, it does not "
     "normalize at all. Intentional uses are not reported: a model in train mode with layers or a frozen part in "
-    "eval mode, and BatchNorm with the statistics of a checkpoint.",
+    "eval mode, a model that is in eval mode from its first call on, and BatchNorm with the statistics of a "
+    "checkpoint.",
     change="""\
   import torch
   from torch import nn
 
   model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4))
   optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-  model.eval()  # for an evaluation
-+ model.train()
-  for _ in range(2):
+  for _ in range(3):
++     model.train()
       optimizer.zero_grad()
       loss = model(torch.randn(5, 8)).square().mean()
       loss.backward()
       optimizer.step()
+      model.eval()
+      with torch.no_grad():
+          model(torch.randn(5, 8))  # an evaluation
 """,
     remedy="Call model.train() before training, and again after each evaluation.",
 )
@@ -99,3 +102,49 @@ def dropout_findings(fact: DropoutInEval) -> Iterator[Finding]:
 
 
 DROPOUT_JUDGE = Judge(DropoutInEval, dropout_findings)
+
+
+UNDONE = Rule(
+    code="GI383",
+    title="train() puts a frozen part back into train mode",
+    summary="BatchNorm of a frozen part updates its running statistics, although eval() was called of the part.",
+    explanation="train() of a model sets the mode of all that it has, also of a part that was put into eval mode "
+    "before. requires_grad does not matter for that: BatchNorm of a frozen part normalizes with the batch, and its "
+    "running statistics move to the new data. Reported if eval() was called of the part itself, train() of the model "
+    "around it undid that before the part was ever called, and none of its parameters requires grad.",
+    change="""\
+  import torch
+  from torch import nn
+
+  trunk = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16))
+  model = nn.Sequential(trunk, nn.Linear(16, 4))
+  trunk.requires_grad_(False)
+  trunk.eval()
+  optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1)
+  for _ in range(3):
+      model.train()
++     trunk.eval()
+      optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+      loss.backward()
+      optimizer.step()
+""",
+    remedy="Call eval() of the frozen part after each train() of the model.",
+)
+
+
+def undone_findings(fact: UndoneEval) -> Iterator[Finding]:
+    """Name the lines that set both modes."""
+    verb = "updates its" if len(fact.layers) == 1 else "update their"
+    layers = tuple(f"{fact.part}.{name}" if name else fact.part for name in fact.layers)
+    yield UNDONE.finding(
+        text=f"{line_of(fact.put)} puts {fact.part} into eval mode, and train() at {line_of(fact.undone)} puts it "
+        f"back: it is frozen, but {listed(layers)} {verb} running statistics in each forward pass.",
+        places=(*place_of("eval", fact.put), *place_of("train", fact.undone)),
+        remedy=f"Call eval() of {fact.part} again after each train() at {line_of(fact.undone)}. If its statistics "
+        f"should follow the new data, remove eval() at {line_of(fact.put)}.",
+        subjects=layers,
+    )
+
+
+UNDONE_JUDGE = Judge(UndoneEval, undone_findings)

@@ -14,7 +14,9 @@ FROZEN = Rule(
     explanation="requires_grad belongs to the tensor. A copy of a frozen model is frozen too, and an optimizer takes "
     "its parameters without an error. A model that is frozen for one phase, as a discriminator is while the generator "
     "learns, stays so until requires_grad is set again. A loop that freezes all but the parameters of some name "
-    "freezes everything if no parameter has that name. What a program freezes and passes to an optimizer with the "
+    "freezes everything if no parameter has that name. An optimizer also takes a plain tensor, such as torch.zeros(1), "
+    "which requires no grad unless it is asked to, and Embedding.from_pretrained() freezes the embedding unless "
+    "freeze=False is passed. What a program freezes and passes to an optimizer with the "
     "rest of the model is not reported.",
     change="""\
   import copy
@@ -64,6 +66,24 @@ def _never(fact: FrozenByAccident) -> tuple[str, str]:
     )
 
 
+def _plain(fact: FrozenByAccident) -> tuple[str, str]:
+    return (
+        f"{fact.optimizer} holds {listed(fact.names)}, which does not require grad: backward computes no gradient for "
+        "it, and no step has changed it.",
+        f"If it should learn, call requires_grad_() on what {line_of(fact.made)} assigns. If not, do not pass it to "
+        f"{fact.optimizer} at {line_of(fact.created)}.",
+    )
+
+
+def _default(fact: FrozenByAccident) -> tuple[str, str]:
+    return (
+        f"{fact.optimizer} has a group that no step changes, of {listed(fact.names)} alone: from_pretrained() at "
+        f"{line_of(fact.frozen)} freezes what it makes, by default.",
+        f"If that group should learn, pass freeze=False at {line_of(fact.frozen)}. If not, remove the group at "
+        f"{line_of(fact.created)}.",
+    )
+
+
 def _if_they_should(fact: FrozenByAccident) -> str:
     return (
         f"Set requires_grad to True again before the forward pass that the step of {fact.optimizer} at "
@@ -81,7 +101,7 @@ def _filter(fact: FrozenByAccident) -> tuple[str, str]:
 
 
 _WORDS: dict[str, Callable[[FrozenByAccident], tuple[str, str]]] = {
-    "copy": _copy, "phase": _phase, "never": _never, "filter": _filter,
+    "copy": _copy, "phase": _phase, "never": _never, "filter": _filter, "plain": _plain, "default": _default,
 }  # fmt: skip
 
 
@@ -92,6 +112,7 @@ def frozen_findings(fact: FrozenByAccident) -> Iterator[Finding]:
         text=why,
         places=(
             *place_of("frozen", fact.frozen, fact.called), *place_of("copied", fact.copied),
+            *place_of("made", fact.made),
             *place_of("optimizer", fact.created), *place_of("step", fact.step),
         ),
         remedy=remedy,

@@ -14,8 +14,9 @@ Found = list[tuple[str, tuple[str, ...], tuple[str, ...]]]
 
 
 def trained(
-    *layers: nn.Module, before: str = "", change: Callable[[nn.Sequential], object] = nn.Module.eval, holds: bool = True
-) -> Found:
+    *layers: nn.Module, before: str = "", change: Callable[[nn.Sequential], object] = nn.Module.eval,
+    holds: bool = True, is_evaluated: bool = True,
+) -> Found:  # fmt: skip
     """Call a model, after some calls in training, and let an optimizer step; list what was in eval mode."""
     model = nn.Sequential(nn.Linear(2, 2), *layers)
     other = nn.Linear(2, 2)
@@ -26,6 +27,9 @@ def trained(
             model.train()
             if mode == "e":
                 change(model)
+            if is_evaluated:
+                with torch.no_grad():
+                    model(torch.ones(3, 2))
             model(torch.ones(3, 2))
             log.begin([*model.parameters()], recorder.frames.number_of(sys._getframe()))
             log.step(optimizer, sys._getframe())
@@ -71,6 +75,12 @@ def test_statistics_that_a_model_came_with_may_be_kept() -> None:
     assert trained(loaded, before="t") == [("Sequential", (), ("1",))]
 
 
+def test_a_model_in_eval_mode_from_its_first_call_on_is_so_on_purpose() -> None:
+    """Unless it was trained, or called without a graph, before."""
+    assert trained(nn.Dropout(0.5), nn.BatchNorm1d(2), is_evaluated=False) == []
+    assert trained(nn.Dropout(0.5), before="t", is_evaluated=False) == [("Sequential", ("1",), ())]
+
+
 def test_what_is_frozen_or_left_alone_is_in_eval_mode_on_purpose() -> None:
     """A part of a model, one with frozen parameters, and one that no optimizer trains."""
     dropout = nn.Dropout(0.5)
@@ -95,13 +105,15 @@ def test_the_line_that_switched_the_mode_is_known() -> None:
         code = compile("def train(log, part): log.switch(part, sys._getframe())", nn.modules.module.__file__, "exec")
         exec(code, inside)  # noqa: S102  # as torch calls it for the parts
         inside["train"](log, model)
+        with torch.no_grad():
+            model(torch.ones(3, 2))
         model(torch.ones(3, 2))
         log.begin([*model.parameters()], recorder.frames.number_of(sys._getframe()))
         log.step(optimizer, sys._getframe())
     (found,) = log.found.values()
 
     lines = [frame and frame.line for frame in (found.switched, found.backward, found.step)]
-    assert lines == [line, line + 7, line + 8]
+    assert lines == [line, line + 9, line + 10]
 
 
 def test_a_model_with_a_part_in_training_or_that_is_gone_is_not_in_eval_mode() -> None:
@@ -132,6 +144,8 @@ def test_each_model_in_eval_mode_is_found() -> None:
         log = Modes(recorder)
         for number in (0, 2):
             models[number].eval()
+            with torch.no_grad():
+                models[number](torch.ones(3, 2))
             for model in models:
                 model(torch.ones(3, 2))
             log.begin([*models[0].parameters(), *models[2].parameters()], recorder.frames.number_of(sys._getframe()))

@@ -15,6 +15,7 @@ from gradinspect.checks.facts.training import (
     SharedLayer,
     SpoilingHook,
     TwoInOneMemory,
+    UndoneEval,
 )
 from gradinspect.checks.registry import findings_on
 
@@ -270,6 +271,47 @@ GI307 backward=5 []
             " to a variable, and use that from there on.",
         ]
     )
+
+
+def test_a_frozen_part_in_train_mode() -> None:
+    """One layer in it, and a part that is two."""
+    one = UndoneEval(part="trunk", layers=("1",), put=line(3), undone=line(7))
+
+    assert said(one, replace(one, layers=("1", "4")), replace(one, part="norm", layers=("",))) == snapshot("""\
+GI383 eval=3 train=7 [trunk.1]
+  train.py:3 puts trunk into eval mode, and train() at train.py:7 puts it back: it is frozen, but
+  trunk.1 updates its running statistics in each forward pass.
+  -> Call eval() of trunk again after each train() at train.py:7. If its statistics should follow
+  the new data, remove eval() at train.py:3.
+GI383 eval=3 train=7 [trunk.1, trunk.4]
+  train.py:3 puts trunk into eval mode, and train() at train.py:7 puts it back: it is frozen, but
+  trunk.1 and trunk.4 update their running statistics in each forward pass.
+  -> Call eval() of trunk again after each train() at train.py:7. If its statistics should follow
+  the new data, remove eval() at train.py:3.
+GI383 eval=3 train=7 [norm]
+  train.py:3 puts norm into eval mode, and train() at train.py:7 puts it back: it is frozen, but
+  norm updates its running statistics in each forward pass.
+  -> Call eval() of norm again after each train() at train.py:7. If its statistics should follow the
+  new data, remove eval() at train.py:3.\
+""")
+
+
+def test_what_nobody_froze() -> None:
+    """A tensor that never required grad, and what is frozen by default."""
+    one = FrozenByAccident(kind="plain", names=("scale",), optimizer="opt", made=line(3), created=line(5), step=line(9))
+
+    assert said(one, replace(one, kind="default", made=None, frozen=line(2), names=("words.weight",))) == snapshot("""\
+GI379 made=3 optimizer=5 step=9 [scale]
+  opt holds scale, which does not require grad: backward computes no gradient for it, and no step
+  has changed it.
+  -> If it should learn, call requires_grad_() on what train.py:3 assigns. If not, do not pass it to
+  opt at train.py:5.
+GI379 frozen=2 optimizer=5 step=9 [words.weight]
+  opt has a group that no step changes, of words.weight alone: from_pretrained() at train.py:2
+  freezes what it makes, by default.
+  -> If that group should learn, pass freeze=False at train.py:2. If not, remove the group at
+  train.py:5.\
+""")  # fmt: skip
 
 
 def test_what_is_frozen_by_accident() -> None:

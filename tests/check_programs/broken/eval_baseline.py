@@ -1,12 +1,10 @@
-"""A checkpoint is loaded for more training, with a loader that is meant for inference."""
-
-import io
+"""The model is evaluated before it is trained, and nothing puts it back into train mode."""
 
 import torch
 from torch import nn
 
 
-class Classifier(nn.Module):
+class Tagger(nn.Module):
     def __init__(self):
         super().__init__()
         self.embed = nn.Embedding(30, 8)
@@ -17,21 +15,19 @@ class Classifier(nn.Module):
         return self.out(self.dropout(self.embed(tokens).mean(1)))
 
 
-def load(file):
-    model = Classifier()
-    model.load_state_dict(torch.load(file))
-    return model.eval()
+@torch.no_grad()
+def accuracy(model):
+    model.eval()
+    return (model(torch.randint(30, (8, 6))).argmax(1) == 0).float().mean()
 
 
 torch.manual_seed(0)
-file = io.BytesIO()
-torch.save(Classifier().state_dict(), file)
-file.seek(0)
-model = load(file)
+model = Tagger()
 optimizer = torch.optim.AdamW(model.parameters())
+accuracy(model)
 for _ in range(2):
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(torch.randint(30, (4, 6))), torch.randint(2, (4,)))
     loss.backward()
     optimizer.step()
-# expect: GI371 eval=23 backward=35 step=36
+# expect: GI371 eval=20 backward=31 step=32
