@@ -1,4 +1,4 @@
-"""The first answer about plans: what the plain steps tell of checkpoints, before any was run.
+"""The first answer about plans: what the plain steps say about checkpoints, before any was run.
 
 What comes in: the peak of the plain program and what its modules hold. What goes out: the checkpoint of one block that
 leaves most modules alone and would fit, or the one that would need least. It is an estimate: what is computed again is

@@ -65,3 +65,17 @@ def test_where_an_earlier_step_needs_more_the_whole_program_is_run(tmp_path: Pat
 def test_where_a_copy_would_share_something_the_whole_program_is_run(tmp_path: Path) -> None:
     """As with an open file, which has one position for all."""
     assert compared(tmp_path, "256; kept = open(__file__)") == ["False False  True"] * 3
+
+
+def test_what_has_waited_ends_without_its_last_step(tmp_path: Path) -> None:
+    """The copies compute it, one for each plan: nobody reads what it would compute."""
+    counted = _PROGRAM.replace(
+        "    optimizer.zero_grad()\n", "    print(step, file=open('steps', 'a'))\n    optimizer.zero_grad()\n"
+    )
+    once = _COMPARES.partition("of = {")[0] + "runs.close()\n"
+    (tmp_path / "net.py").write_text(counted.replace("{size}", "256"))
+    (tmp_path / "compare.py").write_text(once)
+    done = python(tmp_path / "compare.py", str(tmp_path / "net.py"), cwd=tmp_path)
+
+    assert not done.returncode, done.stderr
+    assert (tmp_path / "steps").read_text().split() == ["0", "1", "2"]
