@@ -2,7 +2,8 @@
 
 NOTE [Errors of torch]
 An error counts only if torch raised it: the program's own innermost line does not raise, what it called is torch's, and
-the statement names a tensor. Names are looked up without running code of the program.
+the statement names a tensor, or an iterator that an earlier line has read. Names are looked up without running code of
+the program.
 """
 
 import ast
@@ -19,14 +20,16 @@ from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import gradient_of, held_by
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.emptied import ITERATORS
 from gradinspect.checks.evidence.values.missing_gradient import names_of
-from gradinspect.checks.facts.failures import FailedCall, FailedTensor
+from gradinspect.checks.facts.failures import FailedCall, FailedIterator, FailedTensor
 from gradinspect.checks.facts.value_flow import OUTSIDE, ancestors
 from gradinspect.errors import text_of
 from gradinspect.graph import Frame
-from gradinspect.recording.frames import is_own_file, line_record
+from gradinspect.recording.frames import is_own_file, line_record, source_line
 from gradinspect.recording.names.variables import isinstance_safely
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.source_structure import assignment_before, enclosing
 from gradinspect.syntax import parse
 from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
 from gradinspect.torch_api.patching.originals import ops
@@ -66,7 +69,8 @@ def failed_call(
         refused = next(_refusing(last), None)
         tensors = tuple(_described(last, flow, recorder, folder))
         tensors = tensors or tuple(_sparse(refused, last, recorder, folder, origin))
-    if not tensors:
+    iterators = () if tensors else tuple(_used_up(last, folder))
+    if not (tensors or iterators):
         return None
     caller = steps[own[-2]] if len(own) > 1 else None
     said = " ".join(text_of(error).split())
@@ -76,6 +80,7 @@ def failed_call(
         called=None if caller is None else _line(caller, folder),
         tensors=tensors,
         created=None if refused is None else recorder.frames.record(origin(refused), folder),
+        iterators=iterators,
     )
 
 
@@ -148,6 +153,43 @@ def _sparse(
             has_sparse_gradient=True,
             made=recorder.frames.record(origin(one), folder),
         )
+
+
+def _used_up(step: TracebackType, folder: Path) -> Iterator[FailedIterator]:
+    """Yield the iterators that a statement names and an earlier line has read: one can be gone through once."""
+    file, line = _file(step), step.tb_lineno
+    for node in _names_in(file, line):
+        if not isinstance(node, ast.Name) or type(_value(node, step.tb_frame)) not in ITERATORS:
+            continue
+        made = assignment_before(file, node.id, line)
+        read = None if made is None else _first_read(file, node.id, made, line)
+        if made is not None and read is not None:
+            yield FailedIterator(
+                name=node.id,
+                value=ast.unparse(made.value),
+                made=source_line(file, made.lineno, folder),
+                read=source_line(file, read, folder),
+            )
+
+
+def _first_read(file: str, name: str, made: ast.stmt, before: int) -> int | None:
+    """Return the first line between an assignment and another line that reads a variable of the same scope."""
+    after, scopes = made.end_lineno or made.lineno, list(enclosing(file, made.lineno))
+    functions = [one for one in scopes if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
+    inside: ast.AST = min(functions, key=_length, default=parse("".join(linecache.getlines(file))))
+    reads = [
+        one.lineno
+        for one in ast.walk(inside)
+        if isinstance(one, ast.Name)
+        and one.id == name
+        and isinstance(one.ctx, ast.Load)
+        and after < one.lineno < before
+    ]
+    return min(reads, default=None)
+
+
+def _length(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno
 
 
 def _switched_off(call: int, flow: Dataflow, recorder: Recorder, folder: Path) -> Frame | None:

@@ -17,6 +17,15 @@ class FailedTensor(Record, frozen=True, kw_only=True):
     off: Frame | None = None  # where gradients were disabled, of an inference tensor
 
 
+class FailedIterator(Record, frozen=True, kw_only=True):
+    """An iterator that the failed statement names, and in which nothing was found."""
+
+    name: str  # of the variable
+    value: str  # what it was assigned: "model.parameters()"
+    made: Frame
+    read: Frame  # the first line after it that reads the variable
+
+
 class FailedCall(Record, frozen=True, kw_only=True):
     """A call of torch that raised the error which ended the program."""
 
@@ -25,3 +34,4 @@ class FailedCall(Record, frozen=True, kw_only=True):
     called: Frame | None  # the line of the program that called the function of `frame`
     tensors: tuple[FailedTensor, ...]
     created: Frame | None = None  # the optimizer that the statement names
+    iterators: tuple[FailedIterator, ...] = ()  # if no tensor is named

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.failures import FailedCall, FailedTensor
+from gradinspect.checks.facts.failures import FailedCall, FailedIterator, FailedTensor
 from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.graph import Frame
@@ -48,15 +48,22 @@ def failure_findings(fact: FailedCall) -> Iterator[Finding]:
     """List what the tensors of the failed statement are."""
     tensors = [one for one in fact.tensors if one.is_trained_leaf] if _is_leaf_write(fact) else fact.tensors
     yield FAILED.finding(
-        text=f"torch says: {fact.error}. {' '.join(_described(one, fact) for one in tensors)}",
+        text=" ".join(
+            (
+                f"torch says: {fact.error}.",
+                *(_described(one, fact) for one in tensors),
+                *(_used_up(one) for one in fact.iterators),
+            )
+        ),
         places=(
+            *(place for one in fact.iterators for place in place_of("made", one.made)),
             *_inference(fact),
             *(place for line in _sparse_lines(fact) for place in place_of("sparse", line)),
             *place_of("optimizer", fact.created),
             *place_of("failed", fact.frame, fact.called),
         ),
-        remedy=_remedy(fact),
-        subjects=tuple(one.name for one in tensors),
+        remedy=" ".join(map(_as_list, fact.iterators)) or _remedy(fact),
+        subjects=tuple(one.name for one in (*tensors, *fact.iterators)),
     )
 
 
@@ -84,6 +91,17 @@ def _described(one: FailedTensor, fact: FailedCall) -> str:
     leaf = ", a leaf that requires grad" if _is_leaf_write(fact) else ""
     leaf += ", and its gradient is sparse" if one.has_sparse_gradient else ""
     return f"{one.name} is {one.dtype} {list(one.shape)}{device}{leaf}{made}."
+
+
+def _used_up(one: FailedIterator) -> str:
+    return (
+        f"{one.name} = {one.value} at {line_of(one.made)} can be gone through once. {line_of(one.read)} reads it "
+        "before, so nothing was left here."
+    )
+
+
+def _as_list(one: FailedIterator) -> str:
+    return f"Write {one.name} = list({one.value}) at {line_of(one.made)}."
 
 
 def _remedy(fact: FailedCall) -> str:

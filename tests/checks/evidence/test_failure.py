@@ -100,3 +100,30 @@ def test_an_optimizer_that_refuses_sparse_gradients_names_their_parameters(tmp_p
     assert found is not None
     assert [(one.shape, one.has_sparse_gradient) for one in found.tensors] == [((5, 2), True)]
     assert "does not support sparse gradients" in found.error
+
+
+def test_an_iterator_that_an_earlier_line_has_read(tmp_path: Path) -> None:
+    """A list, and an iterator that nothing has read, tell nothing."""
+    net = nn.Linear(2, 2)
+
+    def counted() -> object:
+        params = net.parameters()
+        print(len(list(params)))
+        return torch.optim.SGD(params)
+
+    def unread() -> object:
+        params = filter(lambda one: one is None, net.parameters())
+        return torch.optim.SGD(params)
+
+    def listed() -> object:
+        params = list[torch.Tensor]()
+        print(len(params))
+        return torch.optim.SGD(params)
+
+    found = _failed(counted, tmp_path)
+
+    assert found is not None
+    assert [(one.name, one.value, one.made.code, one.read.code) for one in found.iterators] == [
+        ("params", "net.parameters()", "params = net.parameters()", "print(len(list(params)))")
+    ]
+    assert [_failed(unread, tmp_path), _failed(listed, tmp_path)] == [None, None]

@@ -24,7 +24,7 @@ from gradinspect.recording.source_structure import assignment_before, enclosing
 
 CLIP_FILE = clip_grad.__file__
 LEAST_TIMES = 2
-_ITERATORS: tuple[type, ...] = (filter, map, chain, GeneratorType)
+ITERATORS: tuple[type, ...] = (filter, map, chain, GeneratorType)
 
 
 @dataclass
@@ -65,7 +65,7 @@ class EmptiedIterators:
         if frame is None or number is None or not is_own_file(frame.f_code.co_filename):
             return
         for name in _first_arguments(frame):
-            if type(_value(name, frame)) in _ITERATORS:
+            if type(_value(name, frame)) in ITERATORS:
                 self._found[number, name] += 1
 
 

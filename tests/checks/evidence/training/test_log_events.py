@@ -187,8 +187,9 @@ def test_a_model_is_trained_in_eval_mode() -> None:
     with program:
         model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
         optimizer = sgd(model)
-        model.eval()
-        for _ in range(2):
+        for step in range(3):
+            if step == 1:
+                model.eval()
             optimizer.zero_grad()
             program.backward(model(X).sum())
             optimizer.step()
