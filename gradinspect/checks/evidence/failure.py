@@ -174,9 +174,9 @@ def _used_up(step: TracebackType, folder: Path) -> Iterator[FailedIterator]:
 
 def _first_read(file: str, name: str, made: ast.stmt, before: int) -> int | None:
     """Return the first line between an assignment and another line that reads a variable of the same scope."""
-    after, scopes = made.end_lineno or made.lineno, list(enclosing(file, made.lineno))
-    functions = [one for one in scopes if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
-    inside: ast.AST = min(functions, key=_length, default=parse("".join(linecache.getlines(file))))
+    after = made.end_lineno or made.lineno
+    functions = [one for one in enclosing(file, before) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    inside: ast.AST = functions[0] if functions else parse("".join(linecache.getlines(file)))
     reads = [
         one.lineno
         for one in ast.walk(inside)
@@ -186,10 +186,6 @@ def _first_read(file: str, name: str, made: ast.stmt, before: int) -> int | None
         and after < one.lineno < before
     ]
     return min(reads, default=None)
-
-
-def _length(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno
 
 
 def _switched_off(call: int, flow: Dataflow, recorder: Recorder, folder: Path) -> Frame | None:
