@@ -4,8 +4,7 @@ What comes in: a `GraphDiff`, and what the two graphs are called. What goes out:
 than asked for.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -36,7 +35,7 @@ from gradinspect.renderers.diff_words import (
     value_summary,
 )
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.renderers.terminal.text import cut_end, cut_start, shorten_apart
+from gradinspect.renderers.terminal.text import cut_end, cut_start
 from gradinspect.units import format_bytes, format_change, format_count, format_tensor, parse_whole
 
 STYLES: Final = {"added": "green", "removed": "red", "changed": "cyan"}
@@ -176,13 +175,12 @@ class DiffPage(Page):
         module: object = None
         ordered = sorted(shown, key=lambda row: (row.is_outside, _sort_key(row.module)))
         names = self.apart(map(place_of, ordered), self.width)
-        places = self._places({row.line for row in ordered})
         for row, name in zip(ordered, names, strict=True):
             if name != module:
                 yield Text()
                 yield Text(name, "bold")
             module = name
-            yield self._row(row, places[row.line])
+            yield self._row(row)
             yield from self._details(row.details)
             if row.odd_one is not None:
                 yield from self.wrapped(self.visible(odd_words(row.odd_one)), "yellow", indent="      ")
@@ -190,23 +188,12 @@ class DiffPage(Page):
             yield Text()
             yield Text(f"{format_count(len(rows) - len(shown), 'more row')}, with --full", "dim")
 
-    def _places(self, lines: Iterable[str]) -> dict[str, str]:
-        """Write source lines; if one is too long, without folders, except those that tell files of one name apart."""
-        found = sorted(lines)
-        if max(map(cell_len, map(self.visible, found)), default=0) <= LINE_CELLS:
-            return {line: self.visible(line) for line in found}
-        files = {line.rpartition(":")[0] for line in found}
-        times = Counter(file.rpartition("/")[2] for file in files)
-        names = [line if times[line.rpartition(":")[0].rpartition("/")[2]] > 1 else line.rpartition("/")[2]
-                 for line in found]  # fmt: skip
-        shown = shorten_apart(list(map(self.visible, names)), LINE_CELLS, self.ellipsis, cut_start)
-        return dict(zip(found, shown, strict=True))
-
-    def _row(self, row: ChangedRow, where: str) -> Text:
+    def _row(self, row: ChangedRow) -> Text:
         times = self._times(row.count)
         size = format_count(row.num_nodes, "node") if row.is_module else ""
         info = format_tensor(row.info) if row.info is not None and row.kind != "changed" else ""
         held = format_change(row.held_bytes) if row.held_bytes else ""
+        where = cut_start(self.visible(row.line), LINE_CELLS, self.ellipsis)
         right = f"{held:>{BYTES_CELLS}}{GAP}{where}".rstrip()
         room = self.width - BYTES_CELLS - LINE_CELLS - 2 * len(GAP)
         words = GAP.join(filter(None, (f"{self.visible(row.what)}{times}", size, self.visible(info))))

@@ -204,20 +204,6 @@ def _modules_changed(names: Sequence[str], width: int) -> list[Text]:
     return _of_diff(width, module_changes=tuple(changes))
 
 
-def test_files_in_diff_have_folders_only_where_these_tell_them_apart() -> None:
-    """Or where all lines fit."""
-    files = (
-        "vit/vit_pytorch/attention.py:4",
-        "vit/vit_pytorch/attention.py:120",
-        "of/models/a.py:7",
-        "of/users/a.py:7",
-    )
-    rows = tuple(ChangedRow(kind="added", module="", what="CloneBackward0", line=line) for line in files)
-    lines = [line.plain.split()[-1] for line in _of_diff(100, rows=rows) if "Clone" in line.plain]
-
-    assert sorted(lines) == ["attention.py:120", "attention.py:4", "of/models/a.py:7", "of/users/a.py:7"]
-
-
 def _of_diff(width: int, **changes: object) -> list[Text]:
     graph = product_plus_two()
     diff = replace(diff_graphs(graph, graph), **changes)
