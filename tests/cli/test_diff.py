@@ -66,7 +66,7 @@ leaves            30          30
 held         4.8 KiB     4.8 KiB
 
 h.0-3
-  + CloneBackward0 ×4  f32[5, 16]                         changed_programs.py:27
+  + CloneBackward0 ×4  f32[5, 16]                         …hanged_programs.py:27
 
 4 nodes added.
 """
