@@ -93,6 +93,18 @@ def assignment_before(file: str, name: str, line: int) -> ast.Assign | None:
     return before[-1] if before else next(iter(inside), None)
 
 
+def first_read(file: str, name: str, after: int, before: int) -> int | None:
+    """Return the first line between two others that reads a variable of the function around the second one."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    inside = next((one for one in enclosing(file, before) if isinstance(one, kinds)), _tree(file))
+    lines = [
+        one.lineno
+        for one in ast.walk(inside or ast.Module([], []))
+        if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+    ]
+    return min((line for line in lines if after < line < before), default=None)
+
+
 def forgotten_assignments(file: str) -> Iterator[tuple[str, ast.Assign]]:
     """Yield where a loop over parameters computes its own variable anew, and nothing reads that, with its name.
 

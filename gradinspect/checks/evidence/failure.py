@@ -29,7 +29,7 @@ from gradinspect.graph import Frame
 from gradinspect.recording.frames import is_own_file, line_record, source_line
 from gradinspect.recording.names.variables import isinstance_safely
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.source_structure import assignment_before, enclosing
+from gradinspect.recording.source_structure import assignment_before, first_read, last_line
 from gradinspect.syntax import parse
 from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
 from gradinspect.torch_api.patching.originals import ops
@@ -162,7 +162,7 @@ def _used_up(step: TracebackType, folder: Path) -> Iterator[FailedIterator]:
         if not isinstance(node, ast.Name) or type(_value(node, step.tb_frame)) not in ITERATORS:
             continue
         made = assignment_before(file, node.id, line)
-        read = None if made is None else _first_read(file, node.id, made, line)
+        read = None if made is None else first_read(file, node.id, last_line(made), line)
         if made is not None and read is not None:
             yield FailedIterator(
                 name=node.id,
@@ -170,22 +170,6 @@ def _used_up(step: TracebackType, folder: Path) -> Iterator[FailedIterator]:
                 made=source_line(file, made.lineno, folder),
                 read=source_line(file, read, folder),
             )
-
-
-def _first_read(file: str, name: str, made: ast.stmt, before: int) -> int | None:
-    """Return the first line between an assignment and another line that reads a variable of the same scope."""
-    after = made.end_lineno or made.lineno
-    functions = [one for one in enclosing(file, before) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    inside: ast.AST = functions[0] if functions else parse("".join(linecache.getlines(file)))
-    reads = [
-        one.lineno
-        for one in ast.walk(inside)
-        if isinstance(one, ast.Name)
-        and one.id == name
-        and isinstance(one.ctx, ast.Load)
-        and after < one.lineno < before
-    ]
-    return min(reads, default=None)
 
 
 def _switched_off(call: int, flow: Dataflow, recorder: Recorder, folder: Path) -> Frame | None:

@@ -51,9 +51,8 @@ class OverviewPage(Page):
         graph, findings = found.graph, found.findings
         room = self.width - LABEL_CELLS
         given = self.visible(source)
-        if (
-            cell_len(f"gradinspect {LONGEST_VERB} {given}") > room
-        ):  # no command is cut: what all have in common is at the end
+        # No command is cut: what all have in common is at the end.
+        if cell_len(f"gradinspect {LONGEST_VERB} {given}") > room:
             source = self.ellipsis
         yield from self.capture_lines(graph)
         yield from self._part("graph", "trace", source, self._graph(graph))

@@ -96,7 +96,9 @@ class Modes:
         windows = self.recorder.module_windows[self._num_windows :]
         self._num_windows += len(windows)
         outer = [window for window in windows if window.parent == NOWHERE]
-        self.undone.begin({id(self.recorder.modules[number]()) for number in {window.module for window in windows}})
+        numbers = {window.module for window in windows}
+        called = {id(module) for number in numbers if (module := self.recorder.modules[number]()) is not None}
+        self.undone.begin(called)
         without_graph = {window.module for window in outer if window.start == window.end}
         self._in_eval = []
         for number in dict.fromkeys(window.module for window in outer):
@@ -110,8 +112,6 @@ class Modes:
                 self._evaluated.add(id(root))
             if id(root) not in self._trained_before | self._evaluated:
                 continue
-            numbers = dict.fromkeys(window.module for window in windows)
-            called = {id(module) for number in numbers if (module := self.recorder.modules[number]()) is not None}
             model = self._model(root, called, set(map(id, reached)), backward)
             if model is not None:
                 self._in_eval.append(model)
