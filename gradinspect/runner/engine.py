@@ -155,9 +155,10 @@ class EngineInterceptor:
                 with nested_followed(self.recorder):
                     return original(t_outputs, *args, **kwargs)
             end = marked = None
-            is_observed = self._enter()
+            number = turns.number()
             try:
                 try:
+                    is_observed = self._enter()
                     marked = self._watch(t_outputs, args, sys._getframe(1))
                     end = self._report(t_outputs, args, sys._getframe(1), is_observed=is_observed)
                 finally:
@@ -180,7 +181,7 @@ class EngineInterceptor:
                 if end is not None:
                     self._guarded(partial(end.finish, result))
             finally:
-                turns.leave()
+                turns.leave(number)
             return result
 
         return _engine_run_backward

@@ -8,9 +8,10 @@ others wait for it. Calls may need each other, as those of threads that stand fo
 who waited in vain runs at once. What such a call must not do, to be observed or to run hooks of another call, is told
 by `enter` and `is_in_another_call`.
 
-A signal handler of the program, or ours that stops it, may raise while the main thread waits. So nobody waits in a
+A signal handler of the program, or ours that stops it, may raise at any place in here. So nobody waits in a
 `Condition`: what is interrupted as it takes its lock again does not hold it, and the end of `with` would release that
-of another thread.
+of another thread. And `leave` brings back what was before `enter`, however far that has come, and may be repeated: a
+call that stays behind would let the others wait for ever.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,10 @@ class Turns:
         self._observed: set[int] = set()  # those of them with a call that is observed
         self._waiting: set[int] = set()
         self._preparing: int | None = None
+
+    def number(self) -> int:
+        """Return how many calls this thread is in."""
+        return self._running.get(get_ident(), 0)
 
     @uncompiled
     def enter(self, patience_s: float, *, to_be_observed: bool) -> bool:
@@ -77,17 +82,17 @@ class Turns:
             self._when_alone(patience_s, read, to_be_observed=True)
 
     @uncompiled
-    def leave(self) -> None:
-        """End a call of this thread."""
-        thread = get_ident()
-        with self._lock:
-            self._preparing = None if self._preparing == thread else self._preparing
-            number = self._running.pop(thread, 0) - 1
-            if number > 0:
-                self._running[thread] = number
-            else:
-                self._observed.discard(thread)
-            self._tell()
+    def leave(self, before: int) -> None:
+        """End a call of this thread.
+
+        Args:
+            before: What `number` was before `enter`.
+        """
+        try:
+            self._end(before)
+        except BaseException:  # sent by a signal handler
+            self._end(before)
+            raise
 
     def is_in_another_call(self, thread: int) -> bool:
         """Return whether a hook runs in the call of another thread than the one that has registered it.
@@ -98,6 +103,20 @@ class Turns:
             return False
         here = get_ident()
         return here != thread and here in self._running
+
+    def _end(self, before: int) -> None:
+        """Keep only the calls that this thread was in before."""
+        thread = get_ident()
+        with self._lock:
+            self._waiting.discard(thread)
+            if self._preparing == thread:
+                self._preparing = None
+            if before:
+                self._running[thread] = before
+            else:
+                self._running.pop(thread, None)
+                self._observed.discard(thread)
+            self._tell()
 
     def _others(self, thread: int, *, to_be_observed: bool) -> set[int]:
         """Return the threads that a call has to wait for."""
@@ -137,9 +156,10 @@ class Turns:
         return change
 
     def _tell(self) -> None:
-        """Let all see what has changed."""
+        """Let all see what has changed; also those that an interrupted call has already told."""
         for waiter in self._waiters:
-            waiter.release()
+            if waiter.locked():
+                waiter.release()
         self._waiters.clear()
 
 
