@@ -1,6 +1,6 @@
 """The headlines of one run for machines: JSON with the figures that the screen shows, and their parts."""
 
-from gradinspect.analyses.gradients.observed import fall_of, flow_rows, gradient_notes, unmeasured_notes
+from gradinspect.analyses.gradients.observed import fall_of, gradient_notes, unmeasured_notes
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.step import bytes_by_kind
 from gradinspect.analyses.memory.tree import module_tree
@@ -50,6 +50,6 @@ def _gradients(graph: Graph) -> object:
     return {
         "loss": graph.gradients.loss,
         "notes": gradient_notes(graph),
-        "fall": fall_of(flow_rows(graph)),
+        "fall": fall_of(graph),
         "unmeasured": unmeasured_notes(graph),
     }

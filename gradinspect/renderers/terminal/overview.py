@@ -10,7 +10,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, parameter_rows, unmeasured_notes
+from gradinspect.analyses.gradients.observed import fall_of, gradient_notes, parameter_rows, unmeasured_notes
 from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.analyses.memory.rows import OUTSIDE, rows_by_line
 from gradinspect.analyses.memory.step import StepMemory, groups_by, on_device
@@ -156,7 +156,7 @@ class OverviewPage(Page):
         yield from (f"{note.kind}: {note.text}" for note in notes[:MAX_NOTES])
         if not any(note.kind in ("vanishing", "exploding") for note in notes):
             page = GradientsPage(width=MANY, unicode=self.unicode)
-            fall = [str(line) for line in page.fall(flow_rows(graph), graph.model_name)]
+            fall = [str(line) for line in page.fall(fall_of(graph), graph.model_name)]
             yield from fall
             if not (fall or notes):
                 yield _reached(graph)
