@@ -28,6 +28,21 @@ class Swish(torch.autograd.Function):
         return s + ctx.saved_tensors[0] * s * (1 - s)
 
 
+class Hinge(torch.autograd.Function):
+    """Forgets the gradient that it is given, and has none for most margins."""
+
+    @staticmethod
+    def forward(ctx: Any, margin: Any) -> Any:
+        """Cut at one."""
+        ctx.save_for_backward(margin)
+        return (1 - margin).clamp(min=0)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Return the local derivative."""
+        return -(ctx.saved_tensors[0] < 1).to(grad.dtype)
+
+
 class Product(torch.autograd.Function):
     """Is right for one factor only."""
 
@@ -141,6 +156,14 @@ def checked(function: Any, number: int = 1) -> CheckedFunction:
 
 
 @pytest.mark.parametrize(("function", "number", "wrong"), [(Swish, 1, ["x"]), (Product, 2, ["y"]), (Sign, 2, ["y"])])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_backward_that_forgets_its_gradient_is_found_whatever_the_numbers_are(seed: int) -> None:
+    """The gradient in each direction is larger than ones, which it would be right for."""
+    margin = torch.randn(64, generator=torch.Generator().manual_seed(seed)).add(0.7).requires_grad_()
+
+    assert check_quickly(CustomCall(Hinge, (margin,), {})).verdict == "wrong backward"
+
+
 def test_what_is_far_off_is_named(function: Any, number: int, wrong: list[str]) -> None:
     """Only the arguments whose gradient is wrong."""
     found = checked(function, number)
