@@ -139,6 +139,17 @@ class UnknownLabels(Record, frozen=True, kw_only=True):
     used: Frame | None = None  # where the loss is called
 
 
+class SameTwice(Record, frozen=True, kw_only=True):
+    """A function that compares two tensors was given the same function of the same leaves, computed twice."""
+
+    op: str  # "sub"
+    num_calls: int  # on its line, in each of which both had the same values
+    names: tuple[str, ...] = ()  # of the leaves
+    first: Frame | None = None  # where one was computed
+    second: Frame | None = None
+    compared: Frame | None = None
+
+
 class LossWithoutGraph(Record, frozen=True, kw_only=True):
     """A loss that does not require grad."""
 
