@@ -150,6 +150,25 @@ class SameTwice(Record, frozen=True, kw_only=True):
     compared: Frame | None = None
 
 
+class InvertedMask(Record, frozen=True, kw_only=True):
+    """A mask hides all tokens but one, which is at the end or the start of the rows."""
+
+    token: int  # its id
+    num_calls: int  # with padding, on the line
+    made: Frame | None = None
+    used: Frame | None = None
+
+
+class SelfSimilarity(Record, frozen=True, kw_only=True):
+    """A loss takes similarities of a batch with itself for scores, and no target is on the diagonal."""
+
+    num_rows: int
+    num_calls: int
+    share: float  # of the softmax that is on the diagonal
+    made: Frame | None = None
+    used: Frame | None = None
+
+
 class LossWithoutGraph(Record, frozen=True, kw_only=True):
     """A loss that does not require grad."""
 

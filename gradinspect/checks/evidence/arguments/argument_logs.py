@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from gradinspect.checks.evidence.arguments.labels import LabelLog
+from gradinspect.checks.evidence.arguments.masks import MaskLog
+from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import short_name
@@ -28,7 +30,7 @@ class ArgumentLogs:
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made the arguments."""
         self.twins = TwinLog(flow)
-        self._logs: tuple[ArgumentLog, ...] = (LabelLog(flow), self.twins)
+        self._logs: tuple[ArgumentLog, ...] = (LabelLog(flow), self.twins, MaskLog(flow), SimilarityLog(flow))
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:
         """Return those that look at a function."""

@@ -26,6 +26,7 @@ LEAST_CALLS = 3  # of a line
 MOST_CALLS = 300  # of a line that are looked at
 MOST_ELEMENTS = 65_536
 MOST_STEPS = 3_000  # of one comparison of two histories
+_COPIES = frozenset(("clone", "contiguous"))
 
 
 class _Seen(Struct):
@@ -103,7 +104,7 @@ def is_same_function(calls: Sequence[Call], first: int, second: int) -> bool:
     """Return whether two calls went through the same calls, back to the same leaves. NOTE [The same function twice]."""
     todo, seen = [(first, second)], {(first, second)}
     while todo and len(seen) < MOST_STEPS:
-        one, other = (calls[number] for number in todo.pop())
+        one, other = (calls[_copied(calls, number)] for number in todo.pop())
         if one.op != other.op or len(one.reads) != len(other.reads):
             return False
         for mine, its in zip(one.reads, other.reads, strict=True):
@@ -118,3 +119,13 @@ def is_same_function(calls: Sequence[Call], first: int, second: int) -> bool:
                 seen.add(pair)
                 todo.append(pair)
     return not todo
+
+
+def _copied(calls: Sequence[Call], number: int) -> int:
+    """Return the call whose result a call has copied, and its copy again; the call itself if it is no copy."""
+    while calls[number].name in _COPIES:
+        read = calls[number].reads[0]
+        if not read.leads_back or read.call == OUTSIDE:
+            break
+        number = read.call
+    return number

@@ -33,6 +33,7 @@ def test_the_same_function_of_the_same_leaves_is_found() -> None:
         lambda x: score(x) - score(x),
         lambda x: score(x + 1) / score(x + 1),
         lambda x: torch.nn.functional.mse_loss(score(x), score(x)),
+        lambda x: score(x) - score(x).clone(),
         lambda x: torch.exp(score(x) - score(x)) - (score(x) * 2 - 1),
     ):
         (found,) = twins(compare)
