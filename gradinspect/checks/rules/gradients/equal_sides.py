@@ -23,7 +23,8 @@ EQUAL = Rule(
 
   policy = nn.Linear(8, 1)
   optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
-  states, actions, gains = torch.randn(16, 8), torch.randn(16, 1), torch.randn(16, 1)
+  states = torch.randn(16, 8)
+  actions, gains = torch.randn(2, 16, 1)
 + with torch.no_grad():
 +     kept = -(policy(states) - actions).square()
   for _ in range(3):

@@ -20,7 +20,8 @@ MASK = Rule(
   import torch
   from torch import nn
 
-  embed, attention = nn.Embedding(9, 8, padding_idx=0), nn.MultiheadAttention(8, 2, batch_first=True)
+  embed = nn.Embedding(9, 8, padding_idx=0)
+  attention = nn.MultiheadAttention(8, 2, batch_first=True)
   tokens = torch.tensor([[3, 5, 0, 0], [4, 1, 7, 0], [2, 2, 6, 8]])
   for _ in range(3):
       x = embed(tokens)

@@ -23,10 +23,10 @@ SELF = Rule(
   encoder = nn.Linear(8, 4)
   x, target = torch.randn(6, 8), torch.arange(12).roll(6)
   for _ in range(3):
-      views = torch.cat([x + 0.1 * torch.randn_like(x), x + 0.1 * torch.randn_like(x)])
+      views = torch.cat([x + 0.1 * torch.randn_like(x) for _ in range(2)])
       z = F.normalize(encoder(views), dim=1)
       scores = z @ z.t() / 0.1
-+     scores = scores.masked_fill(torch.eye(12, dtype=torch.bool), float("-inf"))
++     scores = scores.masked_fill(torch.eye(12, dtype=torch.bool), -1e9)
       F.cross_entropy(scores, target).backward()
 """,
     remedy="Fill the diagonal with -inf before the loss.",
