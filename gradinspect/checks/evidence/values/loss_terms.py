@@ -57,6 +57,10 @@ _TAKES_SAMPLES = frozenset((
     "lstm", "gru", "rnn_tanh", "cat", "concat",
 ))  # fmt: skip
 _JOINS = frozenset(("cat", "concat"))
+_SHAPE_ONLY = frozenset((
+    "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "new_zeros", "new_ones", "new_full",
+    "new_empty", "size", "numel",
+))  # fmt: skip
 _NORMAL = frozenset(("normal",))
 MAX_DRAWS = 8  # that are looked at
 
@@ -256,7 +260,7 @@ def _drawn(calls: Sequence[Call], number: int) -> Iterator[tuple[int, int | None
         yield from ((one, first) for one in made if _is_normal(calls, one))
     while todo:
         one, layer = todo.pop()
-        if one in seen:
+        if one in seen or calls[one].name in _SHAPE_ONLY:
             continue
         seen.add(one)
         if calls[one].cause == "sample":
