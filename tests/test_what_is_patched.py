@@ -63,6 +63,7 @@ CHECK = {
 }
 VERBS: dict[str, set[str]] = {
     "trace": set(),
+    "trace --eager": {"torch.compile"},
     "saved": set(),
     "memory": set(),
     "memory --iterations 2": set(),

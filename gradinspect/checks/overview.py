@@ -13,9 +13,15 @@ class Overview(Shown, Record, frozen=True, kw_only=True):
 
     source: str
     graph: Graph  # of the first backward() call that was observed, with its gradients if it has completed
+    opened: Graph | None = None  # the same with what is inside compiled nodes, before it ran; None: there is none
     findings: Findings | None  # None: nothing was checked, as in a capture file
     step_memory: StepMemory | None = None  # of the steps that follow those that were checked
     no_memory: str = ""  # why there is none, in a sentence
+
+    @property
+    def whole(self) -> Graph:
+        """The graph with all that is known of it, apart from its gradients."""
+        return self.opened or self.graph
 
     def with_findings(self, findings: Findings) -> "Overview":
         """Report these findings in place of those that were found."""

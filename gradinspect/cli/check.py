@@ -28,7 +28,7 @@ def check(
         typer.Option(
             min=1,
             metavar="N",
-            help="Watch N backward calls. Default: until each optimizer has stepped twice, up to 250 calls while they "
+            help="Watch N backward calls. Default: until each optimizer has stepped twice, up to 600 calls while they "
             "are cheap.",
         ),
     ] = None,

@@ -18,6 +18,7 @@ from gradinspect.analyses.gradients.choice import (
 from gradinspect.analyses.gradients.folded import as_deep_as_fits, folded_flow, folded_parameters, unfolded_flow
 from gradinspect.analyses.gradients.observed import (
     compiled_notes,
+    fall_of,
     flow_rows,
     gradient_notes,
     gradients_of,
@@ -195,7 +196,7 @@ def _page(graph: Graph, by: By | None, rows: RowChoice, *, full: bool) -> Iterat
     yield Text(f"{len(found.nodes):,} of {format_count(len(graph.nodes), 'node')} ran{loss}")
     notes = gradient_notes(graph)
     if not any(note.kind in ("vanishing", "exploding") for note in notes):  # which say it in more detail
-        yield from page.fall(flow_rows(graph), graph.model_name)
+        yield from page.fall(fall_of(graph), graph.model_name)
     yield from page.notes(notes)
     yield from page.unmeasured((*passed_over(graph), *compiled_notes(graph), *unmeasured_notes(graph)))
     yield from _tables(page, graph, by, rows, full=full)

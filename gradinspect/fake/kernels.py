@@ -23,6 +23,7 @@ _WEIGHT_PLACE = {
 }
 _RECURRENT = _ATEN.mkldnn_rnn_layer.default
 _WORKSPACE = 3  # index among the outputs
+_ALWAYS_THERE = ("cpu", "meta")
 MAX_TRIAL_BYTES = 2**28  # of the inputs of a layer that is run to measure its workspace
 
 UNKNOWN_WORKSPACE = "A recurrent layer is too large to measure its oneDNN workspace, which is not counted."
@@ -31,9 +32,14 @@ UNKNOWN_WORKSPACE = "A recurrent layer is too large to measure its oneDNN worksp
 class FakeKernels(TorchDispatchMode):
     """Corrects the results of fake ops. Active above a fake mode."""
 
-    def __init__(self) -> None:
-        """Start with an empty cache."""
+    def __init__(self, check_device: Callable[[torch.device], None]) -> None:
+        """Start with an empty cache.
+
+        Args:
+            check_device: Rejects a device for which nothing can be faked here, before a node is made of its tensors.
+        """
         super().__init__()
+        self._check_device = check_device
         self.warnings: dict[str, None] = {}
         self._workspaces: dict[object, int] = {}
 
@@ -44,6 +50,8 @@ class FakeKernels(TorchDispatchMode):
         if answers_device(func, args):
             return args[0].fake_device
         result = func(*args, **(kwargs or {}))
+        if type(result) is FakeTensor and result.fake_device.type not in _ALWAYS_THERE:
+            self._check_device(result.fake_device)
         place = _WEIGHT_PLACE.get(func)
         if place is not None:
             return _with_wide_statistics(result, args[0], args[place])

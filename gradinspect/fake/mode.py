@@ -9,13 +9,11 @@ the op runs, but not the one that a device would run. So such a tensor is reject
 
 import os
 import traceback
-from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.fake.kernels import FakeKernels
@@ -25,8 +23,6 @@ from gradinspect.recording.frames import RUNNERS, is_user_file
 from gradinspect.recording.values.tensors import PLAIN_TYPES
 from gradinspect.torch_api.distributed.fake_objects import NoSuchRankError
 from gradinspect.torch_api.fakes import NEEDS_SIZE, NEEDS_VALUES, FakeTensor, fake_tensor_mode
-from gradinspect.torch_api.modes import frame_above
-from gradinspect.torch_api.patching.replaced import asking
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
 WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
@@ -59,7 +55,7 @@ class FakeRun:
         """
         self._device = None if device is None else _checked_device(device)
         self._stack = ExitStack()
-        self._kernels = FakeKernels()
+        self._kernels = FakeKernels(lambda device: _check_device(device, f"'{device}' was requested"))
         self._reads = reads
 
     @property
@@ -74,7 +70,6 @@ class FakeRun:
         if self._reads is not None:
             self._stack.enter_context(self._reads)
         self._stack.enter_context(patched_torch())
-        self._stack.enter_context(_DeviceGuard())
         if self._device is not None:
             self._stack.enter_context(self._device)
         return self
@@ -167,16 +162,3 @@ def _check_device(device: torch.device, where: str) -> None:
         raise GradInspectError(
             f"{where}: this machine has no {name} device, so its kernels cannot be faked.", _OTHER_MACHINE
         )
-
-
-class _DeviceGuard(TorchFunctionMode):
-    """Rejects a tensor on a device that this build does not support, before an autograd op gets it."""
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        result = asking(func, args, kwargs, frame_above()).called(*args, **(kwargs or {}))
-        for item in result if isinstance(result, Sequence) and not isinstance(result, str) else (result,):
-            if isinstance(item, torch.Tensor) and item.device.type not in ("cpu", "meta"):
-                _check_device(item.device, f"'{item.device}' was requested")
-        return result

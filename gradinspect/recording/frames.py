@@ -153,9 +153,8 @@ class FrameTable:
 
     def chain(self, number: int) -> Iterator[tuple[CodeType, int]]:
         """Yield the code and line of a frame, and of those that called it."""
-        caller: int | None = number
-        while caller is not None:
-            code, line, caller = self._keys[caller]
+        for one in self._numbers_outward(number):
+            code, line, _ = self._keys[one]
             yield code, line
 
     def lines(self) -> Iterator[tuple[str, int]]:
@@ -165,6 +164,16 @@ class FrameTable:
     def caller_of(self, number: int) -> int | None:
         """Return the frame that called the function of a frame."""
         return self._keys[number][2]
+
+    def parted(self, first: int, second: int) -> tuple[int, int]:
+        """Return the innermost frames on different lines, from two frames outward; without any, the two themselves."""
+        callers = zip(self._numbers_outward(first), self._numbers_outward(second), strict=False)
+        return next((pair for pair in callers if self._keys[pair[0]][:2] != self._keys[pair[1]][:2]), (first, second))
+
+    def _numbers_outward(self, number: int | None) -> Iterator[int]:
+        while number is not None:
+            yield number
+            number = self._keys[number][2]
 
     def number_at(self, code: CodeType, line: int) -> int:
         """Intern another line of a file in which a frame is, such as that of a decorator."""

@@ -150,7 +150,7 @@ class EngineInterceptor:
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:  # noqa: C901  # what runs around one call
         @passed_by
-        def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:  # noqa: PLR0912  # as above
+        def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912  # as above
             if not self._is_reported(t_outputs):
                 with nested_followed(self.recorder):
                     return original(t_outputs, *args, **kwargs)
@@ -181,7 +181,11 @@ class EngineInterceptor:
                 if end is not None:
                     self._guarded(partial(end.finish, result))
             finally:
-                turns.leave(number)
+                try:
+                    turns.leave(number)
+                except BaseException:  # NOTE [Handlers that raise]
+                    turns.leave(number)
+                    raise
             return result
 
         return _engine_run_backward

@@ -39,9 +39,9 @@ from gradinspect.runner.run import Run, named_root
 from gradinspect.runner.stopping import Stopper
 from gradinspect.runner.whereabouts import whereabouts
 from gradinspect.source import Expression, Program
+from gradinspect.torch_api.backends import compiling_nothing
 from gradinspect.torch_api.compilations import is_of_compiler
 from gradinspect.torch_api.devices.allocations import running_node
-from gradinspect.torch_api.dynamo import compiling_nothing
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.torch_api.weak import hidden_refs_patch

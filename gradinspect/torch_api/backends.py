@@ -1,4 +1,4 @@
-"""Run a program with another backend of torch.compile, and see the graphs that backends compile.
+"""Run a program with another backend of torch.compile or none, and see the graphs that backends compile.
 
 NOTE [Backends, one after the other]
 `eager` runs what TorchDynamo has captured, `aot_eager` also AOTAutograd's forward and backward graphs, and
@@ -9,20 +9,28 @@ NOTE [Equal random numbers]
 Inductor draws random numbers by a generator of its own, and decomposes dropout into other draws, unless
 `fallback_random` is set: then dropout is that of eager. It is set when the program first calls torch.compile, which is
 about to import inductor anyway.
-Source: torch/__init__.py, torch/_dynamo/backends/common.py, torch/_inductor/config.py, torch 2.13.
+
+NOTE [Compiled in name only]
+torch's own switch, an environment variable, makes torch.compile return what it is given, so a program that saves
+`model._orig_mod.state_dict()` fails, and one that loads names with `_orig_mod.` finds others. So a module gets the
+wrapper that it expects, of the kind that torch.compiler.disable makes. The switch is for direct calls of TorchDynamo.
+Source: torch/__init__.py, torch/_inductor/config.py; eval_frame.py, backends/common.py of torch/_dynamo; torch 2.13.
 """
 
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import torch
+from torch import nn
 
 from gradinspect.torch_api.patching.patches import Patch, patched
 
 _COMPILE = "compile"
+_SWITCH = "TORCHDYNAMO_DISABLE"  # NOTE [Compiled in name only]
 _COMMON = "torch._dynamo.backends.common"
 _AOT = "aot_module_simplified"
 FORWARD, BACKWARD, INFERENCE, PARTITION = "fw_compiler", "bw_compiler", "inference_compiler", "partition_fn"
@@ -32,6 +40,34 @@ _BUDGET = "activation_memory_budget"
 _DECOMPOSING = ("inductor", "aot_eager_decomp_partition")  # as inductor is configured
 Parts = dict[str, Callable[..., Any]]  # of a backend, by their names: FORWARD and so on; not each backend has all
 Watch = Callable[[Parts], Parts]
+
+
+@contextmanager
+def compiling_nothing() -> Iterator[None]:
+    """Run as it is written what the program compiles. NOTE [Compiled in name only]."""
+    before = os.environ.get(_SWITCH)
+    os.environ[_SWITCH] = "1"
+    patches = () if before == "1" else (Patch(torch, _COMPILE, _in_name_only),)
+    try:
+        with patched(*patches):
+            yield
+    finally:
+        if before is None:
+            os.environ.pop(_SWITCH, None)
+        else:
+            os.environ[_SWITCH] = before
+
+
+def _in_name_only(original: Any) -> Any:
+    @functools.wraps(original)
+    def compile(model: Any = None, **kwargs: Any) -> Any:  # noqa: A001  # torch's name
+        if model is None:
+            return functools.partial(compile, **kwargs)
+        given_back = original(model, **{**kwargs, "backend": "eager", "disable": True})  # the named one may be missing
+        is_wrapped = isinstance(model, nn.Module) and not kwargs.get("disable")
+        return torch.compiler.disable(model) if is_wrapped else given_back
+
+    return compile
 
 
 @contextmanager

@@ -5,10 +5,8 @@ frame would be one more to compile and one more graph break, and it would observ
 code also calls some of our functions, where this has no effect: those check `torch.compiler.is_compiling()` themselves.
 """
 
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -18,24 +16,9 @@ _UNSEEN = "backward calls inside a function under torch.compile are not seen"
 _SET = private("torch._C._dynamo.eval_frame.set_code_exec_strategy", _UNSEEN)
 _STRATEGY = private("torch._C._dynamo.eval_frame._FrameExecStrategy", _UNSEEN)
 _ACTION = private("torch._C._dynamo.eval_frame._FrameAction", _UNSEEN)
-_SWITCH = "TORCHDYNAMO_DISABLE"  # read by each call of torch.compile. Source: torch/_dynamo/eval_frame.py, torch 2.13
 _SAID: set[int] = set()  # codes of functions, which are never freed
 _CONVERSIONS = "torch._dynamo.convert_frame"  # never imported by us: a program that compiles has imported it
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-@contextmanager
-def compiling_nothing() -> Iterator[None]:
-    """Let torch.compile return what it is given, as torch's own variable of the environment does."""
-    before = os.environ.get(_SWITCH)
-    os.environ[_SWITCH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(_SWITCH, None)
-        else:
-            os.environ[_SWITCH] = before
 
 
 def is_generated(code: CodeType) -> bool:

@@ -102,3 +102,13 @@ def global_hook_patch(make: Any) -> Patch:
 def autograd_function_patch(make: Any) -> Patch:
     """Patch `autograd.Function.apply`, a classmethod, written in C since torch 2.14."""
     return Patch(torch.autograd.Function, "apply", make)
+
+
+def is_compiled_in_name_only(module: nn.Module) -> bool:
+    """Return whether a module is the wrapper of torch.compile around one that runs uncompiled, and adds nothing.
+
+    Source: torch/_dynamo/eval_frame.py `DisableContext`, torch 2.13.
+    """
+    if type(module).__name__ != "OptimizedModule":
+        return False
+    return getattr(vars(module).get("dynamo_ctx"), "callback", module) is None

@@ -40,7 +40,7 @@ def test_two_steps_of_accumulated_gradients(tmp_path: Path) -> None:
         "    if step % 100 == 99:\n        optimizer.step()\n        optimizer.zero_grad()\n",
     )
 
-    assert output == "No problems found in 250 backward calls of train.py\n"
+    assert output == "No problems found in 300 backward calls of train.py\n"
 
 
 def test_a_limit_is_said(tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_a_limit_is_said(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert output == (
-        "Not checked: what comes after 250 backward calls, when later had not stepped\n"
-        "  twice. More steps would show it.\nNo problems found in 250 backward calls of train.py\n"
+        "Not checked: what comes after 600 backward calls, when later had not stepped\n"
+        "  twice. More steps would show it.\nNo problems found in 600 backward calls of train.py\n"
     )
     assert code == 0
 
@@ -106,7 +106,7 @@ def test_the_program_stops_where_its_next_graph_begins(tmp_path: Path) -> None:
     )
 
     assert [line.lstrip("-") for line in output.splitlines()[:-1]] == [
-        text for step in range(250) for text in (str(step), "0.0")
+        text for step in range(300) for text in (str(step), "0.0")
     ]
 
 

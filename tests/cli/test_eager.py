@@ -1,6 +1,5 @@
 """`--eager`: a program that compiles, as it is written."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -31,6 +30,13 @@ COMPILED = {
 }
 
 
+SAVES = """
+assert isinstance(net, torch._dynamo.eval_frame.OptimizedModule)
+assert not hasattr(torch.compile(nn.Tanh(), disable=True), "_orig_mod")
+print(*net.state_dict(), *net._orig_mod.state_dict())
+"""
+
+
 def written(folder: Path, kind: str | None) -> Path:
     """Write the program; None: without compiling anything."""
     compiled, decorator = ("", "(lambda f: f)") if kind is None else COMPILED[kind]
@@ -43,8 +49,8 @@ def written(folder: Path, kind: str | None) -> Path:
 @pytest.mark.parametrize("kind", COMPILED)
 def test_the_graph_is_that_of_the_program_without_compile(tmp_path: Path, kind: str) -> None:
     """With its modules, and `check` looks at all of it."""
-    plain = json.loads(gradinspect("trace", written(tmp_path, None), "--format", "json").stdout)
-    eager = json.loads(gradinspect("trace", written(tmp_path, kind), "--eager", "--format", "json").stdout)
+    plain = gradinspect("trace", written(tmp_path, None)).stdout
+    eager = gradinspect("trace", written(tmp_path, kind), "--eager").stdout
     checked = gradinspect("check", tmp_path / "train.py", "--eager")
 
     assert eager == plain
@@ -56,6 +62,28 @@ def test_the_note_names_it(tmp_path: Path) -> None:
     said = " ".join(gradinspect("check", written(tmp_path, "in place")).stdout.split())
 
     assert "Not checked: code compiled by torch.compile, at train.py:11. --eager runs it as it is written." in said
+
+
+@pytest.mark.slow
+def test_the_module_has_the_wrapper_that_programs_unwrap(tmp_path: Path) -> None:
+    """As those do that save what is inside; a module of which the program says that it is not compiled has none."""
+    script = written(tmp_path, "a model")
+    script.write_text(script.read_text() + SAVES)
+    done = gradinspect("trace", script, "--eager", "--continue")
+
+    inner = ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert done.stdout.splitlines()[0].split() == [*(f"_orig_mod.{name}" for name in inner), *inner]
+    assert "OptimizedModule" not in done.stdout
+
+
+@pytest.mark.slow
+def test_a_backend_that_is_not_there_is_not_needed(tmp_path: Path) -> None:
+    """As the error without --eager says."""
+    script = written(tmp_path, "a model")
+    script.write_text(script.read_text().replace("backend='eager'", "backend='of_another_machine'"))
+
+    assert "It is from torch.compile, which --eager leaves out." in gradinspect("trace", script).stderr
+    assert gradinspect("trace", script, "--eager").returncode == 0
 
 
 @pytest.mark.slow

@@ -41,6 +41,18 @@ thread.join()
 """
 
 
+COMPILED = """\
+import torch
+from torch import nn
+net = torch.compile(nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4)), backend="aot_eager")
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.ones(4, 8)).square().sum().backward()
+    opt.step()
+"""
+
+
 ALTERNATING = """\
 import torch
 from torch import nn
@@ -185,3 +197,20 @@ def test_backward_in_a_thread(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     assert "another thread than the one that runs the program calls backward" in " ".join(done.stdout.split())
+
+
+@pytest.mark.slow
+def test_what_is_inside_compiled_nodes_is_counted_as_on_the_other_screens(tmp_path: Path) -> None:
+    """Its operators, and the modules that hold the bytes; gradients are measured outside of them, and that is said."""
+    (tmp_path / "train.py").write_text(COMPILED)
+    page = gradinspect("train.py", cwd=tmp_path).stdout
+    found = json.loads(gradinspect("overview", "train.py", "--format", "json", cwd=tmp_path).stdout)
+    traced = json.loads(gradinspect("trace", "train.py", "--format", "json", cwd=tmp_path).stdout)
+    memory = json.loads(gradinspect("memory", "train.py", "--format", "json", cwd=tmp_path).stdout)
+
+    assert found["graph"]["nodes"] == traced["nodes"]
+    assert found["memory"]["extra_bytes"] == memory["extra_bytes"]
+    assert "  net.0,2  Linear ×2, 128..256 B each " in page
+    assert "torch.compile so far: 1 graph, 0 graph breaks, 0 recompiles\n" in page
+    assert "Not measured: inside 1 compiled node. --eager compiles nothing.\n" in page
+    assert found["gradients"]["unmeasured"] == ["Not measured: inside 1 compiled node. --eager compiles nothing."]

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 from math import prod
 from typing import Literal, TypeAlias
@@ -208,13 +208,41 @@ def _flow(graph: Graph) -> Iterator[FlowRow]:
                               node=ran.node, stats=stats)  # fmt: skip
 
 
-def fall_of(rows: Sequence[FlowRow]) -> Fall | None:
-    """Compare the innermost modules at both ends of the flow; None if there are not two with a finite gradient."""
+def fall_of(graph: Graph) -> Fall | None:
+    """Compare the innermost modules at both ends of a flow; of several flows, where the gradient changes most.
+
+    Networks beside each other, such as two critics, have a flow each, since none passes its gradient to the other.
+
+    Returns:
+        None if no flow has two modules with a finite gradient.
+    """
+    rows = flow_rows(graph)
     inside = [row for row, below in pairwise((*rows, None)) if row and (below is None or below.depth <= row.depth)]
-    usable = [row for row in inside if row.stats.norm > 0 and row.stats.is_finite]
-    if len(usable) < 2:
-        return None
-    return Fall(closest=usable[0], farthest=usable[-1], factor=usable[0].stats.norm / usable[-1].stats.norm)
+    usable = {row.node: row for row in inside if row.stats.norm > 0 and row.stats.is_finite}
+    falls = [
+        Fall(closest=usable[head], farthest=usable[end], factor=usable[head].stats.norm / usable[end].stats.norm)
+        for head, end in _ends(graph, usable).items()
+        if head != end
+    ]
+    return max(falls, key=lambda fall: abs(math.log(fall.factor)), default=None)
+
+
+def _ends(graph: Graph, places: Collection[int]) -> dict[int, int]:
+    """Return the last place that the gradient reaches from each of those that it reaches first."""
+    heads: list[int] = []
+    last: dict[int, int] = {}
+    passed: dict[int, int] = {}  # node -> a bit for each head before it
+    for number, node in enumerate(graph.nodes):  # in topological order
+        bits = passed.pop(number, 0)
+        if number in places:
+            if not bits:
+                bits = 1 << len(heads)
+                heads.append(number)
+            last.update((head, number) for place, head in enumerate(heads) if bits >> place & 1)
+        for edge in node.next_edges if bits else ():
+            if edge is not None:
+                passed[edge.next_node] = passed.get(edge.next_node, 0) | bits
+    return last
 
 
 def gradient_notes(graph: Graph) -> tuple[GradientNote, ...]:

@@ -52,7 +52,7 @@ def conclusion(
             *found(lambda: logs.cuts.findings(logs.training.replaced)),
             *(
                 one
-                for fact in (*logs.training.facts(), *logs.calls.labels.facts(logs.frame), *checked)
+                for fact in (*logs.training.facts(), *logs.calls.arguments.facts(logs.frame), *checked)
                 for one in findings_on(fact, found)
             ),
         )

@@ -34,6 +34,7 @@ class ProgramLogs:
         self.training = TrainingLog(recorder, self.flow, self.folder)
         self.calls.on_touch = self.training.touched
         self.cuts.created = self.training.created
+        self.calls.arguments.twins.names_of = self.training.names_of
         self.unused = UnusedGraphs(self.folder, self.cuts.reached, recorder.others)
 
     @property

@@ -43,6 +43,8 @@ class OverviewObserver(Observer[Overview]):
         """Set up."""
         self._run = run
         self._graph: Graph | None = None
+        self._opened: Graph | None = None  # the same with what is inside compiled nodes
+        self._call: EngineCall | None = None  # that is looked at
         self._checks = ChecksObserver(run, None, on_graph=self._take, leave=lambda _frame: None, cheap_calls=FEW_CALLS)
         self._memory: StepMemoryObserver | None = None
         self._no_memory = TOO_SHORT
@@ -69,7 +71,9 @@ class OverviewObserver(Observer[Overview]):
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Check a call, or follow the memory of the step that it belongs to."""
         if not self._checks.has_left:
+            self._call = call
             end = self._checks.on_call(call)
+            self._call = None
             if not self._checks.has_left:
                 return end
         return self._followed(call)
@@ -96,8 +100,9 @@ class OverviewObserver(Observer[Overview]):
         memory = self._whole_step()
         why = "" if memory is not None else self._why_no_memory()
         return Overview(
-            source=self._run.request.label, graph=self._graph, findings=found, step_memory=memory, no_memory=why
-        )
+            source=self._run.request.label, graph=self._graph, opened=self._opened, findings=found,
+            step_memory=memory, no_memory=why,
+        )  # fmt: skip
 
     def _why_no_memory(self) -> str:
         """Say why no whole step was followed."""
@@ -111,6 +116,15 @@ class OverviewObserver(Observer[Overview]):
         known, new = self._graph, graph.captured_at
         if known is None or (known.captured_at.kind == "grad" != new.kind) or known.captured_at == new:
             self._graph = graph
+            if graph.gradients is None:  # it has not run
+                self._opened = self._opened_graph(graph)
+
+    def _opened_graph(self, graph: Graph) -> Graph | None:
+        """Record it again with what is inside compiled nodes, if it has any."""
+        if self._call is None or not any(node.kind == "compiled" for node in graph.nodes):
+            return None
+        recorded = self._run.record_call(self._call, opens_compiled=True)
+        return None if recorded is None else recorded.graph
 
     def _followed(self, call: EngineCall) -> CallEnd | None:
         """Follow the memory from this call on. NOTE [One after the other]."""

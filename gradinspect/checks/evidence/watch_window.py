@@ -23,7 +23,7 @@ LEAST_CALLS = 2  # a second iteration shows what the first one left behind
 MOST_CALLS = 100
 MOST_SECONDS = 10.0  # of this thread's work, after the least number of calls: NOTE [A clock of work]
 MOST_WAITING = 30.0  # seconds by the clock on the wall
-CHEAP_CALLS = 250
+CHEAP_CALLS = 600
 FEW_CALLS = 12  # where something was found, or something else is to be measured after them
 
 Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet: "opt_g has not stepped twice"

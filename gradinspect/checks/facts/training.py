@@ -12,7 +12,7 @@ UnheldKind: TypeAlias = Literal[
     "group", "twin", "anew",
 ]  # fmt: skip
 FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter", "plain", "default"]
-OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "zero", "outlived"]
+OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "sunken", "zero", "outlived"]
 UnmovedKind: TypeAlias = Literal["assigned", "undone", "lost", "idle", "cleared", "zero"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
 
@@ -54,7 +54,9 @@ class OptimizerMisuse(Record, frozen=True, kw_only=True):
     cleared: Frame | None = None
     scheduled: Frame | None = None
     step: Frame | None = None
-    ratio: float = 1.0  # of a learning rate to the one before
+    ratio: float = 1.0  # of a learning rate to the one before; of the last to the largest, if it is next to nothing
+    num_steps: int = 0
+    sunken_after: int = 0  # steps, since which it is next to nothing
     other: str = ""  # the optimizer that steps instead
     other_created: Frame | None = None
 

@@ -139,6 +139,36 @@ class UnknownLabels(Record, frozen=True, kw_only=True):
     used: Frame | None = None  # where the loss is called
 
 
+class SameTwice(Record, frozen=True, kw_only=True):
+    """A function that compares two tensors was given the same function of the same leaves, computed twice."""
+
+    op: str  # "sub"
+    num_calls: int  # on its line, in each of which both had the same values
+    names: tuple[str, ...] = ()  # of the leaves
+    first: Frame | None = None  # where one was computed
+    second: Frame | None = None
+    compared: Frame | None = None
+
+
+class InvertedMask(Record, frozen=True, kw_only=True):
+    """A mask hides all tokens but one, which is at the end or the start of the rows."""
+
+    token: int  # its id
+    num_calls: int  # with padding, on the line
+    made: Frame | None = None
+    used: Frame | None = None
+
+
+class SelfSimilarity(Record, frozen=True, kw_only=True):
+    """A loss takes similarities of a batch with itself for scores, and no target is on the diagonal."""
+
+    num_rows: int
+    num_calls: int
+    share: float  # of the softmax that is on the diagonal
+    made: Frame | None = None
+    used: Frame | None = None
+
+
 class LossWithoutGraph(Record, frozen=True, kw_only=True):
     """A loss that does not require grad."""
 

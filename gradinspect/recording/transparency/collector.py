@@ -8,30 +8,45 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gradinspect.torch_api.patching.forks import InOurState, lock_of_process
+from gradinspect.torch_api.patching.forks import in_our_state, lock_of_process
 
 
 class _Pauses:
     """The pauses that are not over yet."""
 
     lock = lock_of_process()
-    number = 0
+    places: set[object] = set()  # noqa: RUF012  # of the process
     was_enabled = False
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Pause the garbage collector, unless the program has."""
-    with InOurState():
-        with _Pauses.lock:
-            if not _Pauses.number:
-                _Pauses.was_enabled = gc.isenabled()
-                gc.disable()
-            _Pauses.number += 1
+    place = object()
+    with in_our_state():
         try:
+            _pause(place)
             yield
         finally:
-            with _Pauses.lock:
-                _Pauses.number -= 1
-                if not _Pauses.number and _Pauses.was_enabled:
-                    gc.enable()
+            try:
+                _go_on(place)
+            except BaseException:  # NOTE [Handlers that raise]
+                _go_on(place)
+                raise
+
+
+def _pause(place: object) -> None:
+    with _Pauses.lock:
+        if not _Pauses.places:
+            _Pauses.was_enabled = gc.isenabled()
+            _Pauses.places.add(place)
+            gc.disable()
+        _Pauses.places.add(place)
+
+
+def _go_on(place: object) -> None:
+    """End one pause. It may be repeated."""
+    with _Pauses.lock:
+        _Pauses.places.discard(place)
+        if not _Pauses.places and _Pauses.was_enabled:
+            gc.enable()

@@ -1,6 +1,11 @@
 """The headlines of one run for machines: JSON with the figures that the screen shows, and their parts."""
 
-from gradinspect.analyses.gradients.observed import fall_of, flow_rows, gradient_notes, unmeasured_notes
+from gradinspect.analyses.gradients.observed import (
+    compiled_notes,
+    fall_of,
+    gradient_notes,
+    unmeasured_notes,
+)
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.step import bytes_by_kind
 from gradinspect.analyses.memory.tree import module_tree
@@ -23,8 +28,8 @@ def render_overview_json(found: Overview) -> str:
     }  # fmt: skip
     return render_json({
         "source": found.source,
-        "graph": figures(summarize(found.graph), SUMMARY),
-        "memory": _held(found.graph),
+        "graph": figures(summarize(found.whole), SUMMARY),
+        "memory": _held(found.whole),
         "check": None if findings is None else figures(findings, FINDINGS),
         "gradients": _gradients(found.graph),
         "peak": peak,
@@ -50,6 +55,6 @@ def _gradients(graph: Graph) -> object:
     return {
         "loss": graph.gradients.loss,
         "notes": gradient_notes(graph),
-        "fall": fall_of(flow_rows(graph)),
-        "unmeasured": unmeasured_notes(graph),
+        "fall": fall_of(graph),
+        "unmeasured": (*compiled_notes(graph), *unmeasured_notes(graph)),
     }

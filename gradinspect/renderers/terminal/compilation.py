@@ -27,7 +27,7 @@ class CompilationPage(Page):
         if done is None:
             return
         yield Text()
-        yield from self.wrapped(_counts(done))
+        yield from self.wrapped(f"{format_compilation(done)} (--eager: none)")
         kept = [text for text, _ in kept_sentences(compiled_kept(graph))]
         breaks = [self._break(graph, one) for one in done.breaks]
         again = [self._again(graph, group) for group in _by_function(graph, done)]
@@ -59,12 +59,13 @@ def _place(graph: Graph, frame: int | None) -> str:
     return "" if found is None else f"{found.file.rpartition('/')[2]}:{found.line}"
 
 
-def _counts(done: Compilation) -> str:
+def format_compilation(done: Compilation) -> str:
+    """Say how many graphs, breaks and recompiles there were."""
     graphs = format_count(done.num_graphs, "graph")
     breaks = format_count(done.num_breaks, "graph break")
     least = "at least " if done.is_cut else ""
     again = format_count(done.num_recompiles, "recompile")
-    return f"torch.compile so far: {graphs}, {breaks}, {least}{again} (--eager: none)"
+    return f"torch.compile so far: {graphs}, {breaks}, {least}{again}"
 
 
 def _by_function(graph: Graph, done: Compilation) -> Iterator[list[Recompile]]:

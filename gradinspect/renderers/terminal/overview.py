@@ -1,6 +1,6 @@
 """The headlines of one run for the terminal, each with the command that shows more.
 
-What comes in: an `Overview`. What goes out: at most 24 lines, none wider than asked for.
+What comes in: an `Overview`. What goes out: some 24 lines, none wider than asked for.
 """
 
 from collections import Counter
@@ -10,7 +10,13 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, parameter_rows, unmeasured_notes
+from gradinspect.analyses.gradients.observed import (
+    compiled_notes,
+    fall_of,
+    gradient_notes,
+    parameter_rows,
+    unmeasured_notes,
+)
 from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.analyses.memory.rows import OUTSIDE, rows_by_line
 from gradinspect.analyses.memory.step import StepMemory, groups_by, on_device
@@ -23,6 +29,7 @@ from gradinspect.checks.findings import Finding, Findings, place_to_change
 from gradinspect.checks.overview import Overview
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, ModuleCall
+from gradinspect.renderers.terminal.compilation import format_compilation
 from gradinspect.renderers.terminal.gradients.call import GradientsPage, number
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import listed_within, wrap
@@ -55,8 +62,8 @@ class OverviewPage(Page):
         if cell_len(f"gradinspect {LONGEST_VERB} {given}") > room:
             source = self.ellipsis
         yield from self.capture_lines(graph)
-        yield from self._part("graph", "trace", source, self._graph(graph))
-        yield from self._part("memory", "memory", source, self._held(graph))
+        yield from self._part("graph", "trace", source, self._graph(found.whole))
+        yield from self._part("memory", "memory", source, self._held(found.whole))
         checked = [NOT_CHECKED] if findings is None else self._checked(findings)
         yield from self._part("check", "check", source, checked)
         yield from self._part("gradients", "grads", source, self._gradients(graph))
@@ -92,6 +99,8 @@ class OverviewPage(Page):
             for block in sorted(blocks, key=lambda block: -sum(sizes[call.path] for call in block))
         ]
         yield listed_within(names, self.width - LABEL_CELLS, lambda rest: f"{rest:,} more", least=1)
+        if graph.compilation is not None:
+            yield format_compilation(graph.compilation)
 
     def _held(self, graph: Graph) -> Iterator[str]:
         try:
@@ -156,11 +165,11 @@ class OverviewPage(Page):
         yield from (f"{note.kind}: {note.text}" for note in notes[:MAX_NOTES])
         if not any(note.kind in ("vanishing", "exploding") for note in notes):
             page = GradientsPage(width=MANY, unicode=self.unicode)
-            fall = [str(line) for line in page.fall(flow_rows(graph), graph.model_name)]
+            fall = [str(line) for line in page.fall(fall_of(graph), graph.model_name)]
             yield from fall
             if not (fall or notes):
                 yield _reached(graph)
-        yield from unmeasured_notes(graph)[:1]
+        yield from (*compiled_notes(graph), *unmeasured_notes(graph))[:1]
 
     def _peak(self, memory: StepMemory) -> Iterator[str]:
         whole = format_count(memory.asked - 1, "whole step")  # the first one was under way

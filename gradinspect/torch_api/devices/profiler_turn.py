@@ -16,8 +16,8 @@ import ctypes
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial, wraps
-from threading import Condition, get_ident
+from functools import wraps
+from threading import get_ident
 from typing import Any
 
 import torch.autograd.profiler
@@ -25,6 +25,7 @@ import torch.autograd.profiler
 from gradinspect.errors import GradInspectError
 from gradinspect.torch_api.engine import is_profiling
 from gradinspect.torch_api.patching.forks import call_in_children
+from gradinspect.torch_api.patching.monitor import Monitor
 from gradinspect.torch_api.patching.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
@@ -40,7 +41,7 @@ _BEGINS = tuple(
 class _Turn:
     """Whose profiler runs."""
 
-    changed = Condition()
+    monitor = Monitor()
     running: Any = None
     thread: int | None = None
     has_begun = False  # one of ours, in this process or in that which forked it
@@ -58,10 +59,10 @@ def start_profiler(profiler: Any) -> None:
         raise GradInspectError(
             "The program runs its own profiler around this backward call.", "Choose another call with --backward."
         )
-    _take_turn(profiler)
     is_ours = _LEVEL not in os.environ
-    os.environ.setdefault(_LEVEL, "99")
     try:
+        _take_turn(profiler)
+        os.environ.setdefault(_LEVEL, "99")
         profiler.__enter__()
     except BaseException:
         _end_turn(profiler)
@@ -76,7 +77,11 @@ def stop_profiler(profiler: Any) -> None:
     try:
         profiler.__exit__(None, None, None)
     finally:
-        _end_turn(profiler)
+        try:
+            _end_turn(profiler)
+        except BaseException:  # NOTE [Handlers that raise]
+            _end_turn(profiler)
+            raise
 
 
 @contextmanager
@@ -96,37 +101,40 @@ def told_of_profilers(listener: Callable[[], None]) -> Iterator[None]:
 
 
 def _take_turn(profiler: Any) -> None:
-    with _Turn.changed:
-        while _Turn.running is not None:
-            is_over = partial(_is_over, _Turn.running)
-            if _Turn.thread == get_ident() or not _Turn.changed.wait_for(is_over, PATIENCE_S):
-                raise GradInspectError(
-                    "Another recording is using torch's profiler, of which a process has one.",
-                    "Measure when that one has ended.",
-                )
-        if _ENABLED.is_there and torch.autograd.profiler._is_profiler_enabled:
-            raise GradInspectError(
-                "Another thread of the program runs torch's profiler, of which a process has one.",
-                "Measure when that one has ended.",
-            )
-        _Turn.running, _Turn.thread, _Turn.has_begun = profiler, get_ident(), True
+    is_mine = _Turn.running is not None and _Turn.thread == get_ident()
+
+    def begin(is_free: bool) -> None:
+        if is_free and not _is_others():
+            _Turn.running, _Turn.thread, _Turn.has_begun = profiler, get_ident(), True
+
+    if not _Turn.monitor.when(lambda: _Turn.running is None, begin, lambda: 0 if is_mine else PATIENCE_S):
+        raise GradInspectError(
+            "Another recording is using torch's profiler, of which a process has one.",
+            "Measure when that one has ended.",
+        )
+    if _Turn.running is not profiler:
+        raise GradInspectError(
+            "Another thread of the program runs torch's profiler, of which a process has one.",
+            "Measure when that one has ended.",
+        )
 
 
-def _is_over(profiler: Any) -> bool:
-    return _Turn.running is not profiler
+def _is_others() -> bool:
+    return bool(_ENABLED.is_there and torch.autograd.profiler._is_profiler_enabled)
 
 
 def _end_turn(profiler: Any) -> None:
-    with _Turn.changed:
+    """Let others begin. It may be repeated."""
+    with _Turn.monitor.lock:
         if _Turn.running is profiler:
             _Turn.running = _Turn.thread = None
-            _Turn.changed.notify_all()
+        _Turn.monitor.tell()
 
 
 @call_in_children
 def _forget() -> None:
     """Forget the profiler of a thread that a forked process does not have."""
-    _Turn.changed = Condition()
+    _Turn.monitor = Monitor()
     _Turn.running = _Turn.thread = None
     if _Turn.has_begun:
         _exit_at_once()

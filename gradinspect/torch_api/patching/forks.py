@@ -11,10 +11,13 @@ other thread may wait for the one that forks.
 """
 
 import os
-from collections.abc import Callable
-from threading import Condition, RLock, get_ident
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock, get_ident
 from typing import Any, Protocol
 from weakref import WeakSet
+
+from gradinspect.torch_api.patching.monitor import Monitor
 
 LONGEST_S = 10.0  # that a fork waits
 
@@ -55,57 +58,72 @@ def call_in_children(function: Callable[[], None]) -> Callable[[], None]:
 
 
 class _Switched:
-    """The threads that have switched the process to our state, and a fork that waits for them."""
+    """Where threads have switched the process to our state, and a fork that waits for them."""
 
     def __init__(self) -> None:
-        self.changed = Condition()
-        self.threads: dict[int, int] = {}  # how often, one inside the other
+        self.monitor = Monitor()
+        self.threads: dict[object, int] = {}  # of each place in the code
         self.forking: int | None = None
 
-    def others(self) -> bool:
-        return bool(self.threads.keys() - {get_ident()})
-
-
-class InOurState:
-    """Let no other thread fork meanwhile. Use it as a context manager. NOTE [Forks]."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        """Start, when no other thread is about to fork."""
+    def begin(self, place: object) -> None:
+        """Let no other thread fork, when none is about to."""
         here = get_ident()
-        with _switched.changed:
-            if here not in _switched.threads and _switched.forking not in (None, here):
-                _switched.changed.wait_for(lambda: _switched.forking is None, LONGEST_S)
-            _switched.threads[here] = _switched.threads.get(here, 0) + 1
 
-    def __exit__(self, *_error: object) -> None:
-        """End."""
+        def may_begin() -> bool:
+            return self.forking in (None, here) or here in self.threads.values()
+
+        def begin_now(_: bool) -> None:
+            self.threads[place] = here
+
+        self.monitor.when(may_begin, begin_now, lambda: LONGEST_S)
+
+    def end(self, place: object) -> None:
+        """Let others fork. It may be repeated."""
+        with self.monitor.lock:
+            self.threads.pop(place, None)
+            self.monitor.tell()
+
+    def fork(self) -> None:
+        """Let no other thread begin, or fork, and wait for those that have begun."""
         here = get_ident()
-        with _switched.changed:
-            _switched.threads[here] -= 1
-            if not _switched.threads[here]:
-                del _switched.threads[here]
-                if _switched.forking is not None:  # nearly never, and what notifies calls builtins of the program
-                    _switched.changed.notify_all()
+
+        def fork_now(_: bool) -> None:
+            self.forking = here
+
+        self.monitor.when(lambda: self.forking in (None, here), fork_now, lambda: LONGEST_S)
+        self.monitor.when(lambda: not set(self.threads.values()) - {here}, bool, lambda: LONGEST_S)
+
+    def forked(self) -> None:
+        """Let others begin."""
+        with self.monitor.lock:
+            self.forking = None
+            self.monitor.tell()
+
+    def forget(self) -> None:
+        """Forget other threads, which a forked process does not have."""
+        here = get_ident()
+        mine = {place: thread for place, thread in self.threads.items() if thread == here}
+        self.__init__()  # type: ignore[misc]  # its lock may be held by threads that wait for it
+        self.threads = mine
 
 
-def _before() -> None:
-    _switched.changed.acquire()  # until the fork is over
-    _switched.forking = get_ident()
-    _switched.changed.wait_for(lambda: not _switched.others(), LONGEST_S)
-
-
-def _after_in_parent() -> None:
-    _switched.forking = None
-    _switched.changed.notify_all()
-    _switched.changed.release()
+@contextmanager
+def in_our_state() -> Iterator[None]:
+    """Let no other thread fork meanwhile. NOTE [Forks]."""
+    place = object()
+    try:
+        _switched.begin(place)
+        yield
+    finally:
+        try:
+            _switched.end(place)
+        except BaseException:  # NOTE [Handlers that raise]
+            _switched.end(place)
+            raise
 
 
 def _after_in_child() -> None:
-    mine = _switched.threads.get(get_ident())
-    _switched.__init__()  # type: ignore[misc]  # its lock may be held by threads that wait for it
-    _switched.threads = {} if mine is None else {get_ident(): mine}
+    _switched.forget()
     for lock in tuple(_locks):
         lock._at_fork_reinit()
     for forget in _in_children:
@@ -117,4 +135,4 @@ def _after_in_child() -> None:
 _switched = _Switched()
 
 if hasattr(os, "register_at_fork"):  # Windows does not fork
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+    os.register_at_fork(before=_switched.fork, after_in_parent=_switched.forked, after_in_child=_after_in_child)

@@ -8,18 +8,17 @@ others wait for it. Calls may need each other, as those of threads that stand fo
 who waited in vain runs at once. What such a call must not do, to be observed or to run hooks of another call, is told
 by `enter` and `is_in_another_call`.
 
-A signal handler of the program, or ours that stops it, may raise at any place in here. So nobody waits in a
-`Condition`: what is interrupted as it takes its lock again does not hold it, and the end of `with` would release that
-of another thread. And `leave` brings back what was before `enter`, however far that has come, and may be repeated: a
-call that stays behind would let the others wait for ever.
+`leave` brings back what was before `enter`, however far that has come: a call that stays behind would let the others
+wait for ever. NOTE [Handlers that raise].
 """
 
 from collections.abc import Callable
-from threading import Lock, get_ident
+from threading import get_ident
 from time import monotonic
 
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.patching.forks import call_in_children
+from gradinspect.torch_api.patching.monitor import Monitor
 
 LONGEST_S = 60.0  # that a call waits in all, and while only our own code runs for another one
 
@@ -33,8 +32,7 @@ class Turns:
 
     def forget(self) -> None:
         """Forget the calls of other threads, which a forked process does not have."""
-        self._lock = Lock()
-        self._waiters: list[Lock] = []  # each held until something changes
+        self._monitor = Monitor()
         self._running: dict[int, int] = {}  # thread -> its calls, one inside the other
         self._observed: set[int] = set()  # those of them with a call that is observed
         self._waiting: set[int] = set()
@@ -54,7 +52,7 @@ class Turns:
         """
         thread = get_ident()
 
-        def begin(*, is_alone: bool) -> None:
+        def begin(is_alone: bool) -> None:
             if is_alone and to_be_observed:
                 self._preparing = thread
                 self._observed.add(thread)
@@ -65,17 +63,17 @@ class Turns:
     @uncompiled
     def prepared(self) -> None:
         """Let others begin: the hooks of this thread's call are registered, or it will not be observed."""
-        with self._lock:
+        with self._monitor.lock:
             if self._preparing == get_ident():
                 self._preparing = None
-                self._tell()
+                self._monitor.tell()
 
     @uncompiled
     def ran(self, patience_s: float) -> None:
         """Let no other call begin, and wait for those that did not wait: the engine has run, and `.grad` is read."""
         thread = get_ident()
 
-        def read(*, is_alone: bool) -> None:  # noqa: ARG001  # at last in any case
+        def read(_is_alone: bool) -> None:  # at last in any case
             self._preparing = thread
 
         if thread in self._observed:
@@ -83,16 +81,22 @@ class Turns:
 
     @uncompiled
     def leave(self, before: int) -> None:
-        """End a call of this thread.
+        """End a call of this thread. It may be repeated.
 
         Args:
             before: What `number` was before `enter`.
         """
-        try:
-            self._end(before)
-        except BaseException:  # sent by a signal handler
-            self._end(before)
-            raise
+        thread = get_ident()
+        with self._monitor.lock:
+            self._waiting.discard(thread)
+            if self._preparing == thread:
+                self._preparing = None
+            if before:
+                self._running[thread] = before
+            else:
+                self._running.pop(thread, None)
+                self._observed.discard(thread)
+            self._monitor.tell()
 
     def is_in_another_call(self, thread: int) -> bool:
         """Return whether a hook runs in the call of another thread than the one that has registered it.
@@ -104,63 +108,37 @@ class Turns:
         here = get_ident()
         return here != thread and here in self._running
 
-    def _end(self, before: int) -> None:
-        """Keep only the calls that this thread was in before."""
-        thread = get_ident()
-        with self._lock:
-            self._waiting.discard(thread)
-            if self._preparing == thread:
-                self._preparing = None
-            if before:
-                self._running[thread] = before
-            else:
-                self._running.pop(thread, None)
-                self._observed.discard(thread)
-            self._tell()
-
     def _others(self, thread: int, *, to_be_observed: bool) -> set[int]:
         """Return the threads that a call has to wait for."""
         others = self._running.keys() if to_be_observed else self._observed
         return others - {thread} - self._waiting
 
-    def _when_alone(self, patience_s: float, begin: Callable[..., None], *, to_be_observed: bool) -> bool:
+    def _when_alone(self, patience_s: float, begin: Callable[[bool], None], *, to_be_observed: bool) -> bool:
         """Wait for others, call a function while nobody else begins or ends, and return whether this thread is alone.
 
         It is not, if none of the others begins or ends for a while, or for too long in all.
         """
-        thread, end, left = get_ident(), monotonic() + LONGEST_S, LONGEST_S
-        try:
-            while True:
-                with self._lock:
-                    is_prepared = self._preparing in (None, thread)
-                    is_alone = is_prepared and not self._others(thread, to_be_observed=to_be_observed)
-                    if is_alone or left <= 0:
-                        begin(is_alone=is_alone)
-                        self._tell()
-                        return is_alone
-                    if thread not in self._waiting:  # a recording may have let it begin, and another makes it wait
-                        self._waiting.add(thread)
-                        self._tell()
-                    change = self._change()
-                limit = min(patience_s, left) if is_prepared else left
-                left = end - monotonic() if change.acquire(timeout=limit) else 0.0
-        finally:
-            with self._lock:
-                self._waiting.discard(thread)
+        thread, end = get_ident(), monotonic() + LONGEST_S
 
-    def _change(self) -> Lock:
-        """Return a lock that cannot be taken until something changes."""
-        change = Lock()
-        change.acquire()
-        self._waiters.append(change)
-        return change
+        def is_alone() -> bool:
+            return self._is_prepared(thread) and not self._others(thread, to_be_observed=to_be_observed)
 
-    def _tell(self) -> None:
-        """Let all see what has changed; also those that an interrupted call has already told."""
-        for waiter in self._waiters:
-            if waiter.locked():
-                waiter.release()
-        self._waiters.clear()
+        def begin_now(is_alone: bool) -> None:
+            self._waiting.discard(thread)
+            begin(is_alone)
+
+        def wait_s() -> float:
+            if thread not in self._waiting:  # a recording may have let it begin, and another makes it wait
+                self._waiting.add(thread)
+                self._monitor.tell()
+            left = end - monotonic()
+            return min(patience_s, left) if self._is_prepared(thread) else left
+
+        return self._monitor.when(is_alone, begin_now, wait_s)
+
+    def _is_prepared(self, thread: int) -> bool:
+        """Return whether no other call is being prepared."""
+        return self._preparing in (None, thread)
 
 
 def of_this_call(hook: Callable[..., None]) -> Callable[..., None]:

@@ -11,7 +11,7 @@ from gradinspect.analyses.gradients.choice import (
     chosen_parameters,
     chosen_slices,
 )
-from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow, fall_of
+from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow
 from gradinspect.analyses.gradients.steps import Move
 from gradinspect.analyses.gradients.timeline import NodeSlice
 from gradinspect.analyses.selection.rows import RowChoice
@@ -85,12 +85,3 @@ def test_nodes() -> None:
     assert [ran.node for ran in chosen_nodes_that_ran(model(), RAN, slow)] == [1]
     assert [piece.node for piece in chosen_slices(model(), slices, slow)] == [1]
     assert [piece.node for piece in chosen_slices(model(), slices, RowChoice(module="fc", sort="ms"))] == [0]
-
-
-def test_the_fall_is_between_the_innermost_modules_at_both_ends() -> None:
-    """And none is told of one module alone."""
-    fall = fall_of(FLOW)
-
-    assert fall is not None
-    assert (fall.closest.path, fall.farthest.path, fall.factor) == ("fc", "act", 4.0)
-    assert fall_of(FLOW[:2]) is None

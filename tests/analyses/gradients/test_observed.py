@@ -11,6 +11,7 @@ from gradinspect.analyses.gradients.observed import (
     GradientNote,
     arriving_norm,
     compiled_notes,
+    fall_of,
     flow_rows,
     gradient_notes,
     parameter_rows,
@@ -93,6 +94,31 @@ def test_a_node_that_passes_on_zeros() -> None:
 
     assert (finding.kind, finding.node) == ("killed", 1)
     assert finding.parameters == ("layers.1.weight", "layers.0.weight")
+
+
+def test_the_fall_is_between_the_innermost_modules_at_both_ends() -> None:
+    """And none is told of one module alone, nor of a gradient that is not finite."""
+    fall = fall_of(watched(ran(0, 4.0, 2.0), ran(1, stats(math.nan, bad=1), 1.0), ran(2, 1.0)))
+
+    assert fall is not None
+    assert (fall.closest.path, fall.farthest.path, fall.factor) == ("layers.2", "layers.0", 4.0)
+    assert fall_of(watched(ran(0, 4.0, 2.0))) is None
+
+
+def test_networks_beside_each_other_have_a_fall_each() -> None:
+    """As two critics in one loss: the one whose gradient changes most is named, and none is compared with the other."""
+    norms = (1.0, 8.0, 4.0, 1.0, 0.1)
+    record = graph(
+        op("AddBackward0", 1, 3),
+        op("AddmmBackward0", 2, module=0), op("AddmmBackward0", None, module=1),
+        op("AddmmBackward0", 4, module=2), op("AddmmBackward0", None, module=3),
+        modules=tuple(ModuleCall(path=path, class_name="Linear") for path in ("b.head", "b.stem", "a.head", "a.stem")),
+        gradients=Gradients(nodes=tuple(ran(number, norm) for number, norm in enumerate(norms))),
+    )  # fmt: skip
+    fall = fall_of(record)
+
+    assert fall is not None
+    assert (fall.closest.path, fall.farthest.path, fall.factor) == ("a.head", "a.stem", 10.0)
 
 
 def test_chains_that_vanish_or_explode() -> None:

@@ -17,8 +17,8 @@ def log_prob():
 
 
 for _ in range(8):
-    old = log_prob()  # -
-    old = log_prob().detach()  # +
+    old = log_prob() / 1.0  # -
+    old = (log_prob() / 1.0).detach()  # +
     ratio = (log_prob() - old).exp()
     loss = -(ratio * gains).mean()
     history.append(-(log_prob() * gains).mean().item())

@@ -12,6 +12,7 @@ from inline_snapshot import snapshot
 
 from gradinspect.analyses.gradients.folded import FoldedRow, folded_flow
 from gradinspect.analyses.gradients.observed import (
+    Fall,
     FlowRow,
     GradientNote,
     ParameterRow,
@@ -100,17 +101,17 @@ def test_flow_and_parameters() -> None:
         ((1.0, 2e-9), "The gradient falls by a factor of 5.0e+08 from head (1.0e+00) to stem (2.0e-09)."),
         ((1.0, 3.0), "The gradient rises 3.0-fold from head (1.0e+00) to stem (3.0e+00)."),
         ((1.0, 1.2), "The gradient keeps its size from head (1.0e+00) to stem (1.2e+00)."),
-        ((1.0, NAN), ""),
     ],
 )
 def test_the_fall_in_words(norms: tuple[float, float], expected: str) -> None:
     """From the module closest to the loss to the one farthest from it."""
-    rows = [
+    closest, farthest = (
         FlowRow(path=path, class_name="Linear", call=1, depth=0, node=0, stats=stats(norm))
         for path, norm in zip(("head", "stem"), norms, strict=True)
-    ]
+    )
+    fall = Fall(closest=closest, farthest=farthest, factor=norms[0] / norms[1])
 
-    assert expected == "".join(line.plain for line in GradientsPage(width=100).fall(rows, "model"))
+    assert expected == "".join(line.plain for line in GradientsPage(width=100).fall(fall, "model"))
 
 
 def test_nodes_in_the_order_of_backward() -> None:

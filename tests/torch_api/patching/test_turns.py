@@ -1,17 +1,17 @@
 """Backward calls of several threads take turns while one is observed."""
 
-import dis
-import inspect
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import pytest
+from interrupted import TimeIsUpError, interrupted
 
+from gradinspect.torch_api.patching import monitor
+from gradinspect.torch_api.patching import turns as turns_module
 from gradinspect.torch_api.patching.turns import Turns
 
 LONG_S = 30.0
@@ -157,9 +157,14 @@ def test_an_exception_while_a_call_waits_for_the_lock_leaves_it_to_its_holder(
         finally:
             turns.leave(0)
 
-    holder = threading.Timer(0.1, turns._lock.release)
-    turns._lock.acquire()
-    holder.start()
+    def hold() -> None:
+        with turns._monitor.lock:
+            is_held.set()
+            time.sleep(0.1)
+
+    is_held = threading.Event()
+    holder = in_thread(hold)
+    assert is_held.wait(LONG_S)
     time_limit(0.02)
     with pytest.raises(TimeIsUpError):
         call()
@@ -179,65 +184,33 @@ def time_limit() -> Iterator[Callable[[float], object]]:
     signal.signal(signal.SIGALRM, before)
 
 
-class TimeIsUpError(Exception):
-    """What a time limit raises."""
-
-
-RUNS_HANDLERS = {"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}
-
-
 def call_interrupted_at(place: int, turns: Turns) -> tuple[bool, threading.Thread]:
     """Make a call that an exception interrupts, and return whether it came to that, and a thread that waits."""
-    trace = raises_at(place)
 
     def other() -> None:
         turns.enter(LONG_S * 2, to_be_observed=False)
         turns.leave(0)
 
-    def call() -> None:
+    def call(trace: Callable[..., Any]) -> None:
         try:
             turns.enter(LONG_S, to_be_observed=True)
             sys.settrace(None)
             thread.start()
-            while not turns._waiters:
+            while not turns._monitor._waiting:
                 time.sleep(0.001)
             sys.settrace(trace)
             turns.prepared()
             turns.ran(0)
         finally:
             sys.settrace(trace)
-            turns.leave(0)
+            try:
+                turns.leave(0)
+            except BaseException:
+                turns.leave(0)
+                raise
 
     thread = threading.Thread(target=other)
-    tracing, has_come = sys.gettrace(), False
-    try:
-        sys.settrace(trace)
-        call()
-    except TimeIsUpError:
-        has_come = True
-    finally:
-        sys.settrace(tracing)
+    has_come = interrupted(call, place, turns_module, monitor)
     if thread.ident is None:
         thread.start()
     return has_come, thread
-
-
-def raises_at(place: int) -> Callable[..., Any]:
-    """Return a trace function that raises once, in a class that is tested."""
-    number, file = 0, inspect.getfile(Turns)
-    last: dict[FrameType, str] = {}
-
-    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        nonlocal number
-        if frame.f_code.co_filename != file:
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            number += last.get(frame) in RUNS_HANDLERS
-            last[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            if number == place:
-                number += 1
-                raise TimeIsUpError
-        return trace
-
-    return trace

@@ -36,7 +36,7 @@ from gradinspect.errors import text_of
 from gradinspect.runner.forked import run_in_copy
 from gradinspect.torch_api.patching.originals import gradients_of, ops
 
-NUM_DIRECTIONS = 3
+SCALES = (3.0, 10.0, 30.0)  # of the gradient in each direction: backward may ignore what it is given
 MOST_FUNCTIONS = 8
 MOST_SECONDS = 5.0
 _STEPS = (1e-6, 1e-5)  # if they disagree, it is not smooth there, or computes in lower precision
@@ -63,7 +63,7 @@ def check_quickly(call: CustomCall) -> CheckedFunction:
     with isolated(call.args):
         try:
             ready = prepare(call)
-            rounds = [] if is_intentional(ready) else [_round(call, ready, seed) for seed in range(NUM_DIRECTIONS)]
+            rounds = [] if is_intentional(ready) else [_round(call, ready, *one) for one in enumerate(SCALES)]
         except CannotBeCheckedError as error:
             return CheckedFunction(name=name, verdict="not checked", reason=text_of(error))
         except Exception as error:  # anything that the user's code raises for other numbers than its own
@@ -72,14 +72,14 @@ def check_quickly(call: CustomCall) -> CheckedFunction:
     return CheckedFunction(name=name, verdict="wrong backward" if slopes else "one direction", slopes=slopes)
 
 
-def _round(call: CustomCall, ready: Ready, seed: int) -> list[Slope]:
+def _round(call: CustomCall, ready: Ready, seed: int, scale: float) -> list[Slope]:
     """Measure the slope of each argument in one direction; none if there is a surrogate among them."""
     generator = torch.Generator().manual_seed(seed)
     inputs, outputs = inputs_of(ready), ready.run(*ready.args)
     if any(ops.is_complex(value) for value in (*inputs, *outputs)):
         raise CannotBeCheckedError("it is complex")
     directions = {id(value): random_like(value, generator) for value in inputs}
-    weights = _weights(ready, outputs, directions, generator)
+    weights = _weights(ready, outputs, directions, generator, scale)
     gradients = gradients_of(outputs, inputs, weights, allow_unused=True)
     names, slopes = argument_names(call), []
     for value, gradient in zip(inputs, gradients, strict=True):
@@ -94,11 +94,12 @@ def _round(call: CustomCall, ready: Ready, seed: int) -> list[Slope]:
 
 
 def _weights(
-    ready: Ready, outputs: Sequence[torch.Tensor], directions: dict[int, torch.Tensor], generator: torch.Generator
-) -> list[torch.Tensor]:
+    ready: Ready, outputs: Sequence[torch.Tensor], directions: dict[int, torch.Tensor], generator: torch.Generator,
+    scale: float,
+) -> list[torch.Tensor]:  # fmt: skip
     """Draw the gradient of each output, where that moves. NOTE [Surrogate gradients]."""
     moved = _moved_by(ready, directions, _STEPS[0])
-    drawn = [ops.add(ops.abs(random_like(one, generator)), 0.5) for one in outputs]
+    drawn = [ops.mul(ops.add(ops.abs(random_like(one, generator)), 0.5), scale) for one in outputs]
     still = [ops.eq(ops.detach(one), ops.detach(two)) for one, two in zip(outputs, moved, strict=True)]
     return [ops.masked_fill(weight, mask, 0.0) for weight, mask in zip(drawn, still, strict=True)]
 

@@ -6,7 +6,7 @@ calls of torch functions that touch a gradient. Per backward call it looks at ea
 
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
@@ -172,6 +172,10 @@ class TrainingLog:
             return self.created(made)
         first = self._registrations.first_of(made)
         return None if first is None else first.frame
+
+    def names_of(self, leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
+        """Return the names of those that a backward call has reached."""
+        return tuple(one.name for one in self._gradients.of(leaves) if one.name)
 
     def last_step(self, key: int) -> LastStep | None:
         """Return the step that was the last to change a tensor, by its id."""
@@ -447,6 +451,10 @@ class TrainingLog:
             yield self._optimizer_misuse("scheduled", one, one.scheduled[0])
         if one.falls.count >= LEAST_STEPS:
             yield self._optimizer_misuse("falls", one, one.falls.scheduled)
+        elif one.sunken.lasts(one.num_steps):
+            fact = self._optimizer_misuse("sunken", one, one.sunken.scheduled)
+            ratio = one.sunken.rate / one.sunken.largest
+            yield replace(fact, ratio=ratio, num_steps=one.num_steps, sunken_after=one.sunken.since or 0)
         has_begun = one.step is not None  # a step with a closure may not end before the watch does
         if has_begun or one.was_compiled or self._gradients.num_backwards < LEAST_STEPS:
             return

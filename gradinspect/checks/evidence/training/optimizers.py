@@ -22,6 +22,7 @@ SCHEDULER_FILE = lr_scheduler.__file__
 ENOUGH_SCHEDULED = 5  # steps of a scheduler that leaves the learning rate at 0
 MAX_RATIO = 0.2
 SAME_RATIO = 0.01  # how far two may differ
+SUNKEN = 1.01e-4  # of the largest learning rate
 
 
 LEAST_OUTLIVED = 2  # steps of a scheduler, as one may close a phase
@@ -44,6 +45,30 @@ class RateFalls:
         is_same = abs(ratio - self.ratio) <= SAME_RATIO * ratio
         self.count = 0 if not 0 < ratio <= MAX_RATIO else self.count + 1 if is_same else 1
         self.rate, self.num_steps, self.ratio, self.scheduled = rate, num_steps, ratio, frame
+
+
+@dataclass
+class SunkenRate:
+    """How far a scheduler has brought the learning rate below its largest value, and since when."""
+
+    largest: float = 0.0
+    rate: float = 0.0
+    since: int | None = None  # after which step of the optimizer it was next to nothing
+    scheduled: int | None = None  # the frame of the scheduler's step that did so
+
+    def note(self, rate: float | None, num_steps: int, frame: int | None) -> None:
+        """Note the learning rate that a step of the scheduler has left."""
+        if rate is None:
+            return
+        self.largest, self.rate = max(self.largest, rate), rate
+        if rate > self.largest * SUNKEN:
+            self.since = None
+        elif self.since is None:
+            self.since, self.scheduled = num_steps, frame
+
+    def lasts(self, num_steps: int) -> bool:
+        """Return whether as many steps as had been made by then have followed: no schedule ends so."""
+        return self.since is not None and self.since > 0 and num_steps >= 2 * self.since and self.rate > 0
 
 
 @dataclass
@@ -70,6 +95,7 @@ class SeenOptimizer:
     num_scheduled: int = 0  # steps of a scheduler
     schedule: int | None = None  # the frame of the last one
     falls: RateFalls = field(default_factory=RateFalls)
+    sunken: SunkenRate = field(default_factory=SunkenRate)
     successor: "SeenOptimizer | None" = None  # that steps parameters of this one, which has not stepped since
     num_outlived: int = 0  # steps of a scheduler since then
 
@@ -96,6 +122,7 @@ class Optimizers:
             if is_again and one.num_steps == 1 and one.has_state:
                 one.is_replaced = True
         new.falls.rate = _rate(optimizer)
+        new.sunken.largest = new.falls.rate or 0.0
         self.seen.append(new)
 
     def of(self, optimizer: Optimizer) -> SeenOptimizer:
@@ -169,7 +196,8 @@ class Optimizers:
         if one.successor is not None and not one.successor.num_scheduled:
             one.num_outlived += 1
         one.schedule = self.recorder.frames.number_of(frame)
-        one.falls.note(_rate(optimizer), one.num_steps, self.recorder.frames.number_of(frame))
+        for rates in (one.falls, one.sunken):
+            rates.note(_rate(optimizer), one.num_steps, one.schedule)
         if not one.num_steps:
             one.had_backward = had_backward if not one.scheduled else one.had_backward
             one.scheduled.append(self.recorder.frames.number_of(frame))

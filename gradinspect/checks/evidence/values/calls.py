@@ -16,6 +16,7 @@ import torch
 from msgspec import Struct
 from torch.overrides import TorchFunctionMode
 
+from gradinspect.checks.evidence.arguments.argument_logs import ArgumentLog, ArgumentLogs, plain_name
 from gradinspect.checks.evidence.in_place.shared_memory import SHARING
 from gradinspect.checks.evidence.in_place.targets import (
     known_targets,
@@ -29,7 +30,6 @@ from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.dropped_results import DroppedResults, is_pure
-from gradinspect.checks.evidence.values.labels import LabelLog, wants_labels
 from gradinspect.checks.evidence.values.result_states import ResultStates
 from gradinspect.checks.evidence.values.torch_calls import (
     CallKind,
@@ -65,7 +65,8 @@ class _Known(NamedTuple):
     is_skipped: bool  # whether calls without keywords can be ignored
     shares: bool  # whether it gives memory away that may be written without raising a version
     is_pure: bool  # whether it has no effect if its result is dropped
-    has_labels: bool  # whether it is a loss of labels
+    plain: str  # the last part of its name
+    looked_at: tuple[ArgumentLog, ...]  # those that look at its arguments
 
 
 class _Begun(Struct, frozen=True, gc=False):
@@ -88,7 +89,7 @@ class TorchCallLog:
         self.broadcasts = BroadcastLog(recorder)
         self.dropped = DroppedResults(recorder)
         self.states = ResultStates()
-        self.labels = LabelLog(flow)
+        self.arguments = ArgumentLogs(flow)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
         self._recorder = recorder
@@ -122,7 +123,7 @@ class TorchCallLog:
         try:
             known = self._known.get(func)
             if known is None:
-                known = self._known[func] = _learn(func)
+                known = self._known[func] = _learn(func, self.arguments)
             if known.is_skipped and not kwargs:
                 return None
             writes = self.writes
@@ -168,8 +169,8 @@ class TorchCallLog:
                         self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
                 if known.shares:
                     self._look_at_memory(begun, end, frame)
-                if known.has_labels:
-                    self.labels.note(known.name, begun.args, begun.kwargs, self._recorder.frames.number_of(frame))
+                for log in known.looked_at:
+                    log.note(known.plain, begun.args, begun.kwargs, self._recorder.frames.number_of(frame))
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
                 flow = self._flow
@@ -243,15 +244,14 @@ class _InsideBackward(TorchFunctionMode):
         return result
 
 
-def _learn(func: Any) -> _Known:
+def _learn(func: Any, arguments: ArgumentLogs) -> _Known:
     name = function_name(func)
     kind, access = call_kind(name), access_of(func, name)
     touch = gradient_touch(name)
     is_skipped = kind is CallKind.SKIPPED and not access.arguments and touch is None
     shares = name == _DATA or (kind is CallKind.TO_PYTHON and short_name(name) in SHARING)
-    return _Known(
-        name, kind, access, growing_operator(name), touch, is_skipped, shares, is_pure(name), wants_labels(name)
-    )
+    grows, looked_at = growing_operator(name), arguments.of(name)
+    return _Known(name, kind, access, grows, touch, is_skipped, shares, is_pure(name), plain_name(name), looked_at)
 
 
 def _is_trained(tensor: torch.Tensor) -> bool:

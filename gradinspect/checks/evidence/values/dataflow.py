@@ -184,6 +184,11 @@ class Dataflow:
         number = self.calls[call].frame
         return None if number is None else self._recorder.frames.caller_of(number)
 
+    def parted(self, first: int, second: int) -> tuple[int | None, int | None]:
+        """Return the innermost frames on different lines from which two calls were made; without any, their own."""
+        one, other = self.calls[first].frame, self.calls[second].frame
+        return (one, other) if one is None or other is None else self._recorder.frames.parted(one, other)
+
     def checkpointed_at(self, call: int) -> int | None:
         """Return the frame that called the reentrant checkpoint in which a call ran without gradients."""
         return self._grad_off.get(call)

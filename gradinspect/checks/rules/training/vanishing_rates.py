@@ -14,7 +14,8 @@ VANISHING = Rule(
     explanation="ExponentialLR, StepLR and MultiStepLR count calls of step(), not epochs. A factor that is meant "
     "for an epoch, applied to each batch, brings the learning rate to nothing before the first epoch is over, "
     "and the loss stays where it is. Reported if two steps of a scheduler, with one step of the optimizer before "
-    "each, have divided the learning rate by the same number, at least 5.",
+    "each, have divided the learning rate by the same number, at least 5; or if it was a ten-thousandth of its largest "
+    "value for as many steps of the optimizer as had been made until then.",
     change="""\
   import torch
   from torch import nn
@@ -45,6 +46,15 @@ def vanishing_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
             places=(*place_of("step", fact.step), *place_of("scheduler", fact.scheduled)),
             remedy=f"Call the scheduler's step() once per epoch: move {line_of(fact.scheduled)} out of the loop over "
             "the batches. Or choose a factor near 1.",
+        )
+    elif fact.kind == "sunken":
+        yield VANISHING.finding(
+            text=f"{line_of(fact.scheduled)} has brought the learning rate of {fact.optimizer} to a ten-thousandth of "
+            f"its largest value after {fact.sunken_after} steps, and after {fact.num_steps} steps it is "
+            f"{fact.ratio:.1g} times that value. The steps since then changed next to nothing.",
+            places=(*place_of("step", fact.step), *place_of("scheduler", fact.scheduled)),
+            remedy=f"If the schedule counts epochs, move {line_of(fact.scheduled)} out of the loop over the batches. "
+            "If it counts steps, choose a factor nearer to 1, or a longer step_size.",
         )
 
 

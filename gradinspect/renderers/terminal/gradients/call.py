@@ -12,10 +12,10 @@ from rich.text import Text
 
 from gradinspect.analyses.gradients.folded import FoldedFlow, FoldedRow
 from gradinspect.analyses.gradients.observed import (
+    Fall,
     FlowRow,
     GradientNote,
     ParameterRow,
-    fall_of,
     is_any_unmeasured,
     known,
     norm_of_all,
@@ -57,9 +57,8 @@ class GradientsPage(Page):
         for sentence in sentences:
             yield from self.wrapped(sentence)
 
-    def fall(self, rows: Sequence[FlowRow], model: str) -> Iterator[Text]:
+    def fall(self, fall: Fall | None, model: str) -> Iterator[Text]:
         """Say in words how the gradient changes from the loss to the inputs."""
-        fall = fall_of(rows)
         if fall is None:
             return
         ends = [f"{short_name(module, None, model)} ({number(norm)})" for module, norm in (

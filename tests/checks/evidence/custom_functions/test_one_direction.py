@@ -28,6 +28,21 @@ class Swish(torch.autograd.Function):
         return s + ctx.saved_tensors[0] * s * (1 - s)
 
 
+class Hinge(torch.autograd.Function):
+    """Forgets the gradient that it is given, and has none for most margins."""
+
+    @staticmethod
+    def forward(ctx: Any, margin: Any) -> Any:
+        """Cut at one."""
+        ctx.save_for_backward(margin)
+        return (1 - margin).clamp(min=0)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Return the local derivative."""
+        return -(ctx.saved_tensors[0] < 1).to(grad.dtype)
+
+
 class Product(torch.autograd.Function):
     """Is right for one factor only."""
 
@@ -203,3 +218,11 @@ def test_a_small_part_of_a_large_call_is_stored() -> None:
     assert call is not None
     assert call.args[0].numel() < 100
     assert call.args[0].requires_grad
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_backward_that_forgets_its_gradient_is_found_whatever_the_numbers_are(seed: int) -> None:
+    """The gradient in each direction is larger than ones, which it would be right for."""
+    margin = torch.randn(64, generator=torch.Generator().manual_seed(seed)).add(0.7).requires_grad_()
+
+    assert check_quickly(CustomCall(Hinge, (margin,), {})).verdict == "wrong backward"

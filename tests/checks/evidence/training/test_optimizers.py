@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from gradinspect.checks.evidence.training.optimizers import Optimizers, RateFalls
+from gradinspect.checks.evidence.training.optimizers import Optimizers, RateFalls, SunkenRate
 from gradinspect.recording.recorder import Recorder
 
 
@@ -173,3 +173,23 @@ def test_an_optimizer_of_the_program_may_have_a_rate_of_its_own() -> None:
         found = list(log.without_learning_rate())
 
         assert len(found) == (kind is torch.optim.SGD)
+
+
+def test_a_rate_that_is_next_to_nothing_is_so_for_long() -> None:
+    """For as many steps as it took to fall; one that rises again, or ends there, is a schedule."""
+    sunken = SunkenRate(largest=0.1)
+    for steps in range(1, 21):
+        sunken.note(0.1 * 0.1 ** (steps // 5), steps, 7)
+
+    assert (sunken.since, sunken.scheduled) == (20, 7)
+    assert not sunken.lasts(39)
+    assert sunken.lasts(40)
+
+    sunken.note(None, 30, 7)
+    assert sunken.lasts(40)
+
+    sunken.note(0.1, 30, 7)
+    assert not sunken.lasts(40)
+
+    sunken.note(0.0, 40, 7)
+    assert not sunken.lasts(80)

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from rule_sentences import line, said
 
 from gradinspect.checks.facts.training import GradientMisuse, OptimizerMisuse, UnheldParameters
+from gradinspect.checks.rules.training.vanishing_rates import vanishing_findings
 from gradinspect.graph import Frame
 
 
@@ -193,3 +194,15 @@ GI363 backward=5 step=5 [w]
   backward at train.py:5 computes the gradients, something clears them, and opt steps without any.
   -> Clear the gradients after train.py:5, or before train.py:5.\
 """)
+
+
+def test_a_rate_that_is_next_to_nothing_has_a_line() -> None:
+    """And it is said after how many steps it was."""
+    fact = OptimizerMisuse(
+        kind="sunken", optimizer="opt", scheduled=line(4), step=line(3), ratio=1e-8, num_steps=40, sunken_after=20
+    )
+    (found,) = vanishing_findings(fact)
+
+    assert found.code == "GI381"
+    assert "to a ten-thousandth of its largest value after 20 steps, and after 40 steps it is 1e-08 times" in found.text
+    assert found.remedy.startswith("If the schedule counts epochs, move ")

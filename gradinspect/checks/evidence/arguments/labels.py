@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import is_small_and_readable
-from gradinspect.checks.facts.value_flow import OUTSIDE, short_name
+from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.checks.facts.values import UnknownLabels
 from gradinspect.graph import Frame
 from gradinspect.torch_api.modes import unobserved
@@ -33,11 +33,6 @@ MOST_CALLS = 200  # of a line
 MOST_ELEMENTS = 65_536
 
 
-def wants_labels(name: str) -> bool:
-    """Return whether a function of torch is a loss of labels."""
-    return short_name(name) in _TARGETS
-
-
 class _Seen(Struct):
     """The labels of all calls on a line."""
 
@@ -53,14 +48,15 @@ class _Seen(Struct):
 class LabelLog:
     """Looks at the targets of losses."""
 
+    functions = frozenset(_TARGETS)
+
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made them."""
         self._flow = flow
         self._seen: dict[int | None, _Seen] = {}
 
-    def note(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
+    def note(self, loss: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call of a loss, given the frame that it is on. NOTE [Labels on purpose]."""
-        loss = short_name(name)
         place, wanted = _TARGETS[loss]
         target = kwargs.get("target", args[place] if len(args) > place else None)
         if type(target) is not torch.Tensor or not target.is_cpu or not is_small_and_readable(target, MOST_ELEMENTS):

@@ -1,0 +1,1 @@
+"""What the arguments of single calls show of a mistake: labels, masks, terms that are the same twice."""

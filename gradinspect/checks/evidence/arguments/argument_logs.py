@@ -1,0 +1,47 @@
+"""Passes the calls of some functions to the logs that look at their arguments."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from gradinspect.checks.evidence.arguments.labels import LabelLog
+from gradinspect.checks.evidence.arguments.masks import MaskLog
+from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
+from gradinspect.checks.evidence.arguments.twins import TwinLog
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.facts.value_flow import short_name
+from gradinspect.graph import Frame
+
+
+class ArgumentLog(Protocol):
+    """Looks at the calls of some functions."""
+
+    functions: frozenset[str]  # their short names, without underscores at the ends
+
+    def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
+        """Look at a call that has returned, given the frame that it is on."""
+
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
+        """Yield what all calls together show."""
+
+
+class ArgumentLogs:
+    """All of them."""
+
+    def __init__(self, flow: Dataflow) -> None:
+        """Share the calls that made the arguments."""
+        self.twins = TwinLog(flow)
+        self._logs: tuple[ArgumentLog, ...] = (LabelLog(flow), self.twins, MaskLog(flow), SimilarityLog(flow))
+
+    def of(self, name: str) -> tuple[ArgumentLog, ...]:
+        """Return those that look at a function."""
+        return tuple(log for log in self._logs if plain_name(name) in log.functions)
+
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
+        """Yield what they have seen."""
+        for log in self._logs:
+            yield from log.facts(frame_of)
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a function without its module, and without underscores at its ends."""
+    return short_name(name).strip("_")
