@@ -142,7 +142,9 @@ def test_blocks_without_a_gradient_in_one_of_the_calls_have_a_row_of_their_own()
 
 def test_the_line_of_equal_blocks_is_that_of_their_median() -> None:
     """Where a column for each call has no room."""
-    calls = [{f"h.{block}.w": 10.0 ** (call + block) for block in range(3)} for call in range(9)]
+    calls: list[dict[str, float | None]] = [
+        {f"h.{block}.w": 10.0 ** (call + block) for block in range(3)} for call in range(9)
+    ]
     steps = blocks_of(*calls)
     one = StepsPage().line([call["h.1.w"] for call in calls])
 
