@@ -72,9 +72,11 @@ def format_flops(count: int) -> str:
 
 
 def format_share(part: int, whole: int) -> str:
-    """Write a share of a total: `37%`, `<1%`."""
+    """Write a share of a total: `37%`, `<1%`; `100%` only of all of it."""
     share = 100 * part / whole if whole else 0
-    return f"{share:.0f}%" if share >= 1 else "<1%"
+    if share < 1:
+        return "<1%"
+    return f"{share:.0f}%" if share < 99.5 or part >= whole else ">99%"
 
 
 def call_name(kind: "CallKind", number: int | None = None) -> str:

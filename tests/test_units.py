@@ -13,6 +13,7 @@ from gradinspect.units import (
     format_bytes,
     format_count,
     format_dtype,
+    format_share,
     format_tensor,
     parse_bytes,
 )
@@ -91,6 +92,15 @@ def test_format_count_with_a_plural(count: int, expected: str) -> None:
 def test_format_count_adds_an_s() -> None:
     """A regular noun needs no plural."""
     assert [format_count(count, "node") for count in (1, 2)] == ["1 node", "2 nodes"]
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [(0, "<1%"), (9, "<1%"), (10, "1%"), (994, "99%"), (996, ">99%"), (999, ">99%"), (1000, "100%")],
+)
+def test_format_share(part: int, expected: str) -> None:
+    """What is left of a part is not rounded away: 100% is all."""
+    assert expected == format_share(part, 1000)
 
 
 def test_format_dtype_keeps_an_unknown_one() -> None:

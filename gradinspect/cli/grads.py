@@ -235,7 +235,8 @@ def _steps_page(found: GradientSteps, by: By | None, rows: RowChoice, *, full: b
     yield from page.unmeasured((*passed_over(found.graph), *unmeasured_in_all(found.steps)))
     yield Text()
     chosen = chosen_moves(found.graph, moves(found.steps), rows)
-    yield from page.tables(found.steps, chosen, _max_rows(rows, full=full))
+    folds = len(chosen) > FOLD_ABOVE and not (full or rows.is_part or rows.sort)
+    yield from page.tables(found.steps, chosen, _max_rows(rows, full=full), folds=folds)
     if by is not None:
         yield Text()
         yield page.title(f"last call: {found.steps[-1].captured_at}")

@@ -4,8 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
+from statistics import median_low
 
 from gradinspect.analyses.gradients.observed import FAR, FlowRow, ParameterRow
+from gradinspect.analyses.gradients.steps import Move
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.analyses.structure.name_folding import MIN_ALIKE, alike, name_by_indices, odd_one
 from gradinspect.graph import GradientStats, Graph, Record
@@ -28,6 +30,31 @@ class FoldedRow(Record, frozen=True, kw_only=True):
         found = [row for row in self.rows if row.stats is not None and math.isfinite(row.stats.norm)]
         odd = odd_one([row.stats.norm for row in found if row.stats is not None])
         return None if odd is None else (found[odd[0]], odd[1])
+
+
+class FoldedMove(Record, frozen=True, kw_only=True):
+    """Parameters whose names differ in an index, through several calls, or one parameter."""
+
+    name: str
+    moves: tuple[Move, ...]
+
+    def in_call(self, place: int) -> list[ParameterRow | None]:
+        """Return what each parameter is in one call."""
+        return [move.rows[place] for move in self.moves]
+
+    @property
+    def norms(self) -> tuple[float | None, ...]:
+        """The median of their gradient norms in each call."""
+        several = zip(*(move.norms for move in self.moves), strict=True)
+        known = ([norm for norm in norms if norm is not None] for norms in several)
+        return tuple(median_low(norms) if norms else None for norms in known)
+
+    @property
+    def odd_one(self) -> tuple[str, float] | None:
+        """Which norm is farthest from those of the others in the last call, and how many times theirs it is."""
+        found = [(move.name, norm) for move in self.moves if (norm := move.norms[-1]) and math.isfinite(norm)]
+        odd = odd_one([norm for _, norm in found])
+        return None if odd is None else (found[odd[0]][0], odd[1])
 
 
 class FoldedFlow(Record, frozen=True, kw_only=True):
@@ -158,3 +185,25 @@ def folded_parameters(graph: Graph, rows: Sequence[ParameterRow]) -> Iterator[Fo
             yield from (FoldedRow(name=row.name, rows=(row,)) for row in group)
         else:
             yield FoldedRow(name=name_by_indices(row.name for row in group), rows=tuple(group))
+
+
+def folded_moves(rows: Sequence[Move]) -> Iterator[FoldedMove]:
+    """Yield the parameters of equal blocks as one, if they are alike in each call."""
+
+    def look(move: Move) -> tuple[object, ...]:
+        return tuple(row and (_shape(row), row.is_missing, row.unmeasured, *_kind(row.stats)) for row in move.rows)
+
+    for group in alike(rows, lambda move: (move.name,), look):
+        if len({move.name for move in group}) < max(len(group), MIN_ALIKE):
+            yield from unfolded_moves(group)
+        else:
+            yield FoldedMove(name=name_by_indices(move.name for move in group), moves=tuple(group))
+
+
+def unfolded_moves(rows: Sequence[Move]) -> Iterator[FoldedMove]:
+    """Give each parameter a row of its own."""
+    return (FoldedMove(name=move.name, moves=(move,)) for move in rows)
+
+
+def _shape(row: ParameterRow) -> tuple[object, ...] | None:
+    return None if row.stats is None else (row.stats.shape, row.stats.dtype)

@@ -43,9 +43,10 @@ def _fit(fitter: Layouter) -> Fitted:
     num_open = _most_that_fit(fitter, order)
     places = _opened(order[:num_open])
     num_extras = min(MAX_EXTRAS, MAX_NODES_TRIED // max(len(fitter.graph.nodes), 1))
-    for step in order[num_open + 1 :][:num_extras]:
-        if step.parents <= places and fitter.fitted(places | step.places).fits:
-            places |= step.places
+    for step in order[num_open + 1 :]:
+        if num_extras and step.parents <= places:
+            num_extras -= 1
+            places |= step.places if fitter.fitted(places | step.places).fits else frozenset()
     return fitter.drawn(_not_too_few(fitter, order, places))
 
 

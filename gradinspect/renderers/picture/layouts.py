@@ -89,7 +89,8 @@ class Layouter:
                 return found or best
             best = min(best, found, key=lambda one: excess_of(one.size, room))
             too_high = self._downward(found.size).height - self._downward(room).height
-            height -= max(too_high, 0) + 1  # boxes of one rank are as far apart in all columns
+            # Boxes of one rank are as far apart in all columns, so columns are higher than expected.
+            height = min(height, split.size.height) - max(too_high, 0) - 1
         return best
 
     def _apart(self, drawing: Drawing, split: Split, room: Extent) -> Fitted | None:

@@ -133,6 +133,27 @@ def test_with_color_by_grad_the_largest_gradients_are_opened() -> None:
     assert len(opened) < 18
 
 
+def test_a_small_module_is_opened_beside_a_large_one_that_stays_closed() -> None:
+    """What is inside of the closed one is not tried, so it takes no turn of the small ones after it."""
+    modules = [*[1] * 100, *(2 + place // 5 for place in range(50)), 12, 12, 12]
+    nodes = [op(f"Op{place}Backward0", place + 1, module=module) for place, module in enumerate(modules)]
+    parts = (ModuleCall(path=f"large.{place}", class_name=f"Part{place}", parent=1) for place in range(10))
+    calls = (ModuleCall(path="large", class_name="Large", parent=0), *parts)
+    small = ModuleCall(path="small", class_name="Small", parent=0)
+    whole = graph(*nodes, leaf("w", 3), modules=(ModuleCall(path="", class_name="Net"), *calls, small))
+
+    assert open_modules(whole, fit(whole)) == ["", "small"]
+
+
+def test_columns_are_made_lower_until_they_fit() -> None:
+    """A layout in columns is higher than what each of them needs, since boxes of one rank are side by side."""
+    nodes = [op(f"Op{place}Backward0", place + 1, module=int(0 < place < 21)) for place in range(26)]
+    body = ModuleCall(path="body", class_name="Body", parent=0)
+    whole = graph(*nodes, leaf("w", 3), modules=(ModuleCall(path="", class_name="Net"), body))
+
+    assert open_modules(whole, fit(whole)) == ["", "body"]
+
+
 def test_a_depth_that_is_asked_for_is_drawn() -> None:
     """The picture is set in columns then, but nothing else is opened or closed."""
     whole = blocks(12)

@@ -89,6 +89,68 @@ def test_calls_on_different_lines_have_a_table_each() -> None:
     assert [line.plain for line in page.head(replace(found, steps=steps))][-1] == "4 backward calls observed"
 
 
+def blocks_of(*norms: dict[str, float | None]) -> tuple[GradientStep, ...]:
+    """Make calls with a parameter for each name."""
+    return tuple(
+        GradientStep(
+            number=number,
+            captured_at=f"backward #{number}  a.py:7",
+            loss=None,
+            findings=(),
+            parameters=tuple(row(norm, name=name) for name, norm in call.items()),
+        )
+        for number, call in enumerate(norms, 1)
+    )
+
+
+def folded_lines(steps: tuple[GradientStep, ...], **options: bool) -> list[str]:
+    """Write the table, with equal blocks in one row."""
+    page = StepsPage(width=72, **options)
+    return [line.plain for line in page.tables(steps, moves(steps), None, folds=True)]
+
+
+def test_equal_blocks_share_a_row() -> None:
+    """With the range of their norms in each call, and the one that is odd in the last."""
+    first = {f"h.{block}.w": 1.0 + block / 10 for block in range(6)}
+    steps = blocks_of({"head.w": 0.5, **first}, {"head.w": 0.4, **first, "h.2.w": 9.0})
+
+    assert folded_lines(steps) == snapshot(
+        [
+            "gradient norm of                 #1            #2",
+            "head.w                      5.0e-01       4.0e-01",
+            "h.0-5.w ×6             1.0..1.5e+00  1.0..9.0e+00",
+            "  h.2.w: 6.9 times the others",
+            "Each one: --full",
+        ]
+    )
+
+
+def test_blocks_without_a_gradient_in_one_of_the_calls_have_a_row_of_their_own() -> None:
+    """None is in no range."""
+    names = [f"h.{block}.w" for block in range(6)]
+    steps = blocks_of(dict.fromkeys(names, 1.0), {name: None if name < "h.3" else 1.0 for name in names})
+
+    assert folded_lines(steps) == snapshot(
+        [
+            "gradient norm of             #1        #2",
+            "h.0-2.w ×3              1.0e+00      none",
+            "h.3-5.w ×3              1.0e+00   1.0e+00",
+            "Each one: --full",
+        ]
+    )
+
+
+def test_the_line_of_equal_blocks_is_that_of_their_median() -> None:
+    """Where a column for each call has no room."""
+    calls: list[dict[str, float | None]] = [
+        {f"h.{block}.w": 10.0 ** (call + block) for block in range(3)} for call in range(9)
+    ]
+    steps = blocks_of(*calls)
+    one = StepsPage().line([call["h.1.w"] for call in calls])
+
+    assert folded_lines(steps)[1].endswith(one)
+
+
 def test_a_line_of_bars_where_there_is_no_room() -> None:
     """First, last, and the way between; ASCII where there is no more."""
     norms = (1.0, 0.1, 0.01, 0.0, None, NAN, 10.0, 1e-3)
@@ -136,7 +198,7 @@ def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norms
     page = StepsPage(width=width, unicode=unicode)
     move = Move(name=name, rows=tuple(row(norm, 1.0, name) for norm in norms))
 
-    for line in [*page.head(found), *page.moves(found.steps, [move], None)]:
+    for line in [*page.head(found), *page.tables(found.steps, [move], None)]:
         assert line.cell_len <= width
         assert unicode or line.plain.isascii()
 

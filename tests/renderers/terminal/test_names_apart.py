@@ -15,8 +15,7 @@ from step_record import step_record
 
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.records import ChangedRow, LeafChange, ModuleChange
-from gradinspect.analyses.gradients.folded import unfolded_flow
-from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow
+from gradinspect.analyses.gradients.folded import unfolded_flow, unfolded_moves
 from gradinspect.analyses.gradients.stepping import Passed, Step
 from gradinspect.analyses.gradients.steps import GradientStep, Move
 from gradinspect.analyses.memory.flops import CountedFlops, FlopRow
@@ -122,7 +121,7 @@ def _moves(names: Sequence[str], width: int) -> list[Text]:
     steps = [GradientStep(captured_at="train.py:7", number=number, loss=None, findings=(), parameters=())
              for number in (1, 2)]  # fmt: skip
     moves = [Move(name=name, rows=(row, row)) for name in names]
-    return list(StepsPage(width=width).moves(steps, moves, None))
+    return list(StepsPage(width=width).moves(steps, list(unfolded_moves(moves)), None))
 
 
 def _calls(names: Sequence[str], width: int) -> list[Text]:

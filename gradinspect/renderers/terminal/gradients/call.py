@@ -25,7 +25,7 @@ from gradinspect.analyses.structure.call_names import short_name, shown_path
 from gradinspect.analyses.structure.name_folding import format_times, name_by_indices, with_indices_of
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.units import format_count, format_ranges
+from gradinspect.units import format_count, format_ranges, format_share
 
 CELLS = 8
 MIN_BAR_CELLS = 16
@@ -111,8 +111,7 @@ class GradientsPage(Page):
         table = self._table(names, heads, figures, norms)
         yield table.head("gradient of")
         yield from map(table.row, names, figures, norms)
-        if len(shown) < len(rows):
-            yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
+        yield from self._left_out([1] * len(rows), len(shown))
         yield from table.dropped()
 
     def folded(self, rows: Sequence[FoldedRow], max_rows: int | None) -> Iterator[Text]:
@@ -128,11 +127,15 @@ class GradientsPage(Page):
             yield table.row(name, cells)
             if folded.odd_one is not None:
                 yield from self._odd_one(folded.odd_one[0].name, folded.odd_one[1])
-        left = sum(len(folded.rows) for folded in rows[len(shown) :])
-        yield from self.wrapped(
-            f"{format_count(left, 'more leaf', 'more leaves')}: --full" if left else "Each one: --full", "dim"
-        )
+        yield from self._left_out([len(folded.rows) for folded in rows], len(shown))
         yield from table.dropped()
+
+    def _left_out(self, num_leaves: Sequence[int], num_shown: int) -> Iterator[Text]:
+        """Say how many leaves are in the rows that are not shown, or that several share one."""
+        left = sum(num_leaves[num_shown:])
+        if left or max(num_leaves, default=1) > 1:
+            text = f"{format_count(left, 'more leaf', 'more leaves')}: --full" if left else "Each one: --full"
+            yield from self.wrapped(text, "dim")
 
     def _copies(self, times: int) -> str:
         return f" {'×' if self.unicode else 'x'}{times:,}" if times > 1 else ""
@@ -276,7 +279,7 @@ def _times(factor: float) -> str:
     return f"{times:.1f}-fold" if times < 10 else f"{times:,.0f}-fold"
 
 
-def _range(values: Iterable[float | None]) -> str:
+def ranged(values: Iterable[float | None]) -> str:
     """Write the least and the greatest: `9e-03..2e-02`, `2.6..2.8e-02`; one number where they are equal."""
     found = [value for value in values if value is not None]
     if not found or any(math.isnan(value) for value in found):
@@ -319,7 +322,7 @@ def _names_inside(rows: Sequence[FoldedFlow], model: str) -> Iterator[str]:
 
 def _figures_of_calls(folded: FoldedFlow) -> tuple[str, ...]:
     stats = [row.stats for row in folded.rows]
-    return _range(_norms(folded)), _range(each.max_abs for each in stats), _shares(stats)
+    return ranged(_norms(folded)), ranged(each.max_abs for each in stats), _shares(stats)
 
 
 def _figures_of_leaf(row: ParameterRow) -> list[str]:
@@ -331,9 +334,9 @@ def _figures_of_leaf(row: ParameterRow) -> list[str]:
 
 def _figures_of_leaves(folded: FoldedRow) -> list[str]:
     first = folded.rows[0]
-    norm = "none" if first.is_missing else UNKNOWN if first.stats is None else _range(folded.norms)
+    norm = "none" if first.is_missing else UNKNOWN if first.stats is None else ranged(folded.norms)
     ratios = (row.ratio for row in folded.rows), (row.update_ratio for row in folded.rows)
-    return [norm, *map(_range, ratios)]
+    return [norm, *map(ranged, ratios)]
 
 
 def _figures_of_node(ran: NodeGradients) -> tuple[str, ...]:
@@ -358,8 +361,7 @@ def number(value: float | None) -> str:
 def _share(stats: GradientStats) -> str:
     if stats.num_nonfinite:
         return f"{stats.num_nonfinite:,} bad" if stats.num_nonfinite < 10_000 else f"{stats.num_nonfinite:.0e} bad"
-    share = 100 * stats.zero_share
-    return "" if share == 0 else "<1%" if share < 1 else f"{share:.0f}%"
+    return format_share(stats.num_zeros, stats.num_elements) if stats.num_zeros else ""
 
 
 def _shares(several: Sequence[GradientStats]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from gradinspect.analyses.gradients.folded import FoldedMove, folded_moves, unfolded_moves
 from gradinspect.analyses.gradients.observed import ParameterRow
 from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move, by_line
 from gradinspect.renderers.terminal.gradients.call import (
@@ -16,11 +17,11 @@ from gradinspect.renderers.terminal.gradients.call import (
     UNKNOWN,
     UPDATE,
     GradientsPage,
-    number,
+    ranged,
 )
 from gradinspect.renderers.terminal.page import GAP
 from gradinspect.renderers.terminal.text import listed_within
-from gradinspect.units import format_calls, format_count
+from gradinspect.units import format_calls
 
 LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 NONE, ZERO, NOT_FINITE = " ", "0", "!"
@@ -43,9 +44,19 @@ class StepsPage(GradientsPage):
         loss = _losses(found.steps) if len(by_line(found.steps)) == 1 else ""
         yield from self.wrapped(f"{seen} observed{ended}{loss}")
 
-    def tables(self, steps: Sequence[GradientStep], rows: Sequence[Move], max_rows: int | None) -> Iterator[Text]:
-        """Yield a table for the calls on each line of the program; above each of several, its losses."""
+    def tables(
+        self, steps: Sequence[GradientStep], rows: Sequence[Move], max_rows: int | None, *, folds: bool = False
+    ) -> Iterator[Text]:
+        """Yield a table for the calls on each line of the program; above each of several, its losses.
+
+        Args:
+            steps: All calls.
+            rows: Parameters through all of them.
+            max_rows: How many rows a table has.
+            folds: Whether parameters of equal blocks share a row.
+        """
         groups = by_line(steps)
+        fold = folded_moves if folds else unfolded_moves
         for places in groups:
             alike = [steps[place] for place in places]
             if len(groups) > 1:
@@ -54,28 +65,31 @@ class StepsPage(GradientsPage):
                 calls = listed_within([f"#{step.number}" for step in alike], self.width // 2, lambda n: f"{n:,} more")
                 yield from self.wrapped(f"{calls}{_losses(alike)}")
             moves = (move.in_calls(places) for move in rows)
-            yield from self.moves(alike, [move for move in moves if any(move.rows)], max_rows)
+            yield from self.moves(alike, list(fold([move for move in moves if any(move.rows)])), max_rows)
 
-    def moves(self, steps: Sequence[GradientStep], rows: Sequence[Move], max_rows: int | None) -> Iterator[Text]:
-        """Yield one row per parameter: its gradient norm in each call, or the first, the last and a sparkline."""
-        has_updates = any(row is not None and row.update_norm is not None for move in rows for row in move.rows)
-        update = [UPDATE] if has_updates else []
-        cells = len(steps) * (CELLS + len(GAP)) + sum(len(head) + len(GAP) for head in update)
-        each = self.width - cells >= MIN_NAME
+    def moves(self, steps: Sequence[GradientStep], rows: Sequence[FoldedMove], max_rows: int | None) -> Iterator[Text]:
+        """Yield a row per parameter or those of equal blocks: its norm in each call, or first, last and a sparkline."""
         shown = rows[:max_rows]
-        line = min(len(steps), MAX_LINE)
-        heads = [f"#{step.number}" for step in (steps if each else (steps[0], steps[-1]))]
-        heads = [*heads, *update, *([] if each else [" " * line])]
-        names, figures = [move.name for move in shown], list[list[str]]()
-        for move in shown:
-            row = [_figure(row) for row in (move.rows if each else (move.rows[0], move.rows[-1]))]
-            row += [number(_last_update(move))] if has_updates else []
-            figures.append([*row, *([] if each else [self.line(move.norms)])])
-        table = self._table(names, heads, figures, None)
+        columns = [
+            [f"#{step.number}", *(_figure(folded.in_call(place)) for folded in shown)]
+            for place, step in enumerate(steps)
+        ]
+        updates = [ranged(map(_last_update, folded.moves)) for folded in shown]
+        update = [[UPDATE, *updates]] if any(updates) else []
+        if sum(max(CELLS, *map(len, column)) + len(GAP) for column in (*columns, *update)) > self.width - MIN_NAME:
+            lines = [" " * min(len(steps), MAX_LINE), *(self.line(folded.norms) for folded in shown)]
+            columns = [columns[0], columns[-1], *update, lines]
+        else:
+            columns += update
+        heads, *cells = zip(*columns, strict=True)
+        names = [f"{folded.name}{self._copies(len(folded.moves))}" for folded in shown]
+        table = self._table(names, heads, cells, None)
         yield table.head("gradient norm of")
-        yield from map(table.row, names, figures)
-        if len(shown) < len(rows):
-            yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
+        for name, folded, figures in zip(names, shown, cells, strict=True):
+            yield table.row(name, figures)
+            if folded.odd_one is not None:
+                yield from self._odd_one(*folded.odd_one)
+        yield from self._left_out([len(folded.moves) for folded in rows], len(shown))
 
     def line(self, norms: Sequence[float | None]) -> str:
         """Draw one bar per call, on the row's own logarithmic scale of at least a factor of ten."""
@@ -107,11 +121,12 @@ def _losses(steps: Sequence[GradientStep]) -> str:
     return f", loss {losses[0]:.4g} to {losses[-1]:.4g}{' (it rises)' if losses[-1] > losses[0] else ''}"
 
 
-def _figure(row: ParameterRow | None) -> str:
-    """Write the norm of one call. NOTE [Unmeasured is not missing] in `graph`."""
-    if row is None or row.is_missing:
+def _figure(rows: Sequence[ParameterRow | None]) -> str:
+    """Write the norms of one call, which are alike. NOTE [Unmeasured is not missing] in `graph`."""
+    if rows[0] is None or rows[0].is_missing:
         return "none"
-    return UNKNOWN if row.stats is None else number(row.stats.norm)
+    norms = [row.stats.norm for row in rows if row is not None and row.stats is not None]
+    return ranged(norms) if norms else UNKNOWN
 
 
 def _last_update(move: Move) -> float | None:

@@ -12,7 +12,7 @@ from gradinspect.renderers.facts import formula_lines
 from gradinspect.renderers.terminal.gradients.call import number
 from gradinspect.renderers.terminal.nodes.panel_page import MAX_LISTED, PageLine, PanelPage
 from gradinspect.renderers.terminal.page import GAP
-from gradinspect.units import format_bytes, format_tensor
+from gradinspect.units import format_bytes, format_share, format_tensor
 
 
 class NodePage(PanelPage):
@@ -87,7 +87,7 @@ class NodePage(PanelPage):
             return "none" if measured is None else f"not measured: {measured}"
         parts = [f"norm {number(stats.norm)}", f"largest {number(stats.max_abs)}"]
         if stats.num_zeros:
-            parts.append(f"{stats.zero_share:.0%} zeros")
+            parts.append(f"{format_share(stats.num_zeros, stats.num_elements)} zeros")
         if stats.num_nonfinite:
             parts.append(f"{stats.num_nonfinite:,} of {stats.num_elements:,} not finite")
         return ", ".join(parts)

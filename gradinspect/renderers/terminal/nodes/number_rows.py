@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from gradinspect.analyses.gradients.stepping import Number, TensorPreview
-from gradinspect.units import format_dtype
+from gradinspect.units import format_dtype, format_share
 
 MAX_LINES = 16
 
@@ -61,5 +61,5 @@ def summarize_values(tensor: TensorPreview) -> str:
     elif tensor.is_zero:
         parts = ["all zero"]
     elif tensor.num_zeros and parts:
-        parts.append(f"{tensor.num_zeros / tensor.num_elements:.0%} zeros")
+        parts.append(f"{format_share(tensor.num_zeros, tensor.num_elements)} zeros")
     return ", ".join(parts)
