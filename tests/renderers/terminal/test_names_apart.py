@@ -16,6 +16,7 @@ from step_record import step_record
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.records import ChangedRow, LeafChange, ModuleChange
 from gradinspect.analyses.gradients.folded import unfolded_flow, unfolded_moves
+from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow
 from gradinspect.analyses.gradients.stepping import Passed, Step
 from gradinspect.analyses.gradients.steps import GradientStep, Move
 from gradinspect.analyses.memory.flops import CountedFlops, FlopRow
