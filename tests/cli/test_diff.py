@@ -128,7 +128,7 @@ def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert code == 1
     assert capsys.readouterr().err == (
-        "changes.svg: 2 blocks closed; leaves inside are counted, not drawn\nWrote changes.svg\n"
+        "changes.svg: 6 blocks closed; leaves inside are counted, not drawn\nWrote changes.svg\n"
     )
     assert all(words in drawn for words in ("+ added", "- removed", "~ changed", "color: change from A to B"))
 

@@ -92,7 +92,7 @@ def test_a_few_cheap_calls_more_are_watched_while_nothing_was_found() -> None:
     def watched(has_found: bool, seconds_a_call: float) -> int:
         clock = [0.0]
         window = WatchWindow(None, has_found=lambda: has_found, now=lambda: 0.0, worked=lambda: clock[0])
-        for number in range(1, 300):
+        for number in range(1, 700):
             clock[0] += seconds_a_call
             window.called("A")
             if window.is_enough():
