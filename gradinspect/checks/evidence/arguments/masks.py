@@ -61,7 +61,7 @@ class MaskLog:
         """Look at a call, given the frame that it is on. NOTE [What is padding]."""
         if function == "embedding":
             given: Any = args[0] if args else kwargs.get("input")
-            if type(given) is torch.Tensor and given.dim() == 2 and given.is_cpu:
+            if type(given) is torch.Tensor and len(given.shape) == 2 and given.is_cpu:
                 self._ids = [*self._ids[1 - _KEPT :], HiddenRef(given)]
             return
         mask = _mask_of(function, args, kwargs) if self._ids else None

@@ -81,7 +81,7 @@ def _is_square(scores: Any, target: Any) -> bool:
     """Return whether scores have a class for each row, and targets are classes."""
     if type(scores) is not torch.Tensor or type(target) is not torch.Tensor or not scores.requires_grad:
         return False
-    rows = scores.shape[0] if scores.dim() == 2 else 0
+    rows = scores.shape[0] if len(scores.shape) == 2 else 0
     is_matrix = rows >= LEAST_ROWS and scores.shape[1] == rows and target.shape == (rows,)
     is_cpu = scores.is_cpu and target.is_cpu and target.dtype == torch.int64
     return is_matrix and is_cpu and is_small_and_readable(scores, MOST_ELEMENTS)
