@@ -20,8 +20,12 @@ T = TypeVar("T")
 
 
 def backward_first(run: Run, make: MakeObserver[T]) -> Observer[T]:
-    """Make an observer of the requested call; by default, of the first backward() or autograd.grad()."""
-    return BackwardFirst(run, make) if run.request.names_no_call else make(run)
+    """Make an observer of the requested call; by default, of the first backward() or autograd.grad().
+
+    The first call that builds a graph of itself is the one to be shown with --create-graph, whatever its kind.
+    """
+    chooses = run.request.names_no_call and not run.request.creates_graph
+    return BackwardFirst(run, make) if chooses else make(run)
 
 
 class BackwardFirst(Observer[T]):
