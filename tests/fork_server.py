@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import json
 import os
+import pkgutil
 import runpy
 import socket
 import sys
@@ -62,8 +63,10 @@ def measuring() -> Any:
 
 def import_ours() -> None:
     """Import all of our package that some command may need, so that no fork has to."""
+    ours: Any = importlib.import_module("gradinspect")
     own_imports: Any = importlib.import_module("gradinspect.cli.running.own_imports")
-    own_imports.import_for_reports()
+    packages = [found.name for found in pkgutil.iter_modules(ours.__path__) if found.ispkg]
+    own_imports.import_packages([name for name in packages if name not in ("explorer", "trainers")])
 
 
 def measure_each_fork_alone() -> None:

@@ -13,6 +13,7 @@ import pytest
 import gradinspect
 
 PACKAGE = Path(__file__).parent.parent / "gradinspect"
+SAMPLE = str(PACKAGE.parent / "samples" / "mlp.py")
 TORCH = {
     "torch_api",
     "recording",
@@ -167,17 +168,15 @@ def test_the_public_names_are_there() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_imports_only_what_its_question_needs() -> None:
+@pytest.mark.parametrize(("verb", "has_rules"), [("trace", False), ("check", True)])
+def test_a_run_imports_only_what_its_question_needs(verb: str, has_rules: bool) -> None:
     """The rules of `check` alone are more than eighty modules, which no other verb waits for."""
-    done = run_python(
-        "import sys, torch; from gradinspect.cli.running import own_imports, questions\n"
-        "for question in (questions.graph(), questions.findings(None, gradcheck=False)):\n"
-        "    own_imports.import_for_reports(question.packages)\n"
-        "    print(sum(name.startswith('gradinspect.checks.rules.') for name in sys.modules) > 20,\n"
-        "          'gradinspect.recording.walk' in sys.modules)"
-    )
+    words = (sys.executable, "-X", "importtime", "-m", "gradinspect", verb, SAMPLE)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    ours = [line.split("|")[-1].strip() for line in done.stderr.splitlines() if "gradinspect." in line]
 
-    assert done.stdout.splitlines() == ["False True", "True True"]
+    assert any(name.startswith("gradinspect.checks.rules.") for name in ours) == has_rules
+    assert "gradinspect.recording.walk" in ours
 
 
 @pytest.mark.slow
@@ -185,10 +184,11 @@ def test_a_run_imports_no_package_that_only_others_need() -> None:
     """Neither pytest nor a trainer nor the explorer's textual need be installed."""
     done = run_python(
         "import sys; sys.modules.update(dict.fromkeys(('pytest', 'textual', 'lightning', 'transformers')))\n"
-        "import torch; from gradinspect.cli.running import own_imports; own_imports.import_for_reports()"
+        f"from gradinspect.cli import main; sys.argv[1:] = ['check', {SAMPLE!r}]; sys.exit(main())"
     )
 
     assert done.stderr == ""
+    assert done.returncode == 0
 
 
 def test_a_class_name_means_one_thing() -> None:

@@ -26,7 +26,7 @@ def compare_budgets(request: Request) -> CompiledMemory:
         GradInspectError: It compiles nothing, or has no backward call.
         ScriptFailedError: It failed.
     """
-    runs = ForkedRuns(request, ("analyses.planning",))
+    runs = ForkedRuns(request)
     compiled = runs.run(request, questions.budgets(), BudgetTable, is_silent=request.quiet)
     if not compiled.num_graphs and not compiled.notes:
         raise GradInspectError(f"'{request.label}' {_NOTHING}", "Does it call torch.compile, not with backend 'eager'?")

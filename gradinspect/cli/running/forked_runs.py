@@ -1,14 +1,14 @@
 """Run a program again and again, each time in a process of its own, and bring back what was seen."""
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import TypeVar, cast
 
 import msgspec
 
 from gradinspect.cli.output.bug_report import bug_sentence
-from gradinspect.cli.running.own_imports import import_session
+from gradinspect.cli.running.own_imports import import_packages, import_session
 from gradinspect.cli.running.questions import Question
 from gradinspect.errors import INTERRUPTED, GradInspectError, InternalError, ScriptFailedError
 from gradinspect.graph import Record
@@ -47,16 +47,15 @@ class _Bug(Record, frozen=True):
 class ForkedRuns:
     """Runs one program."""
 
-    def __init__(self, request: Request, packages: Sequence[str] = ()) -> None:
+    def __init__(self, request: Request) -> None:
         """Import torch as the program would, once for all runs.
 
         Args:
             request: What will run.
-            packages: Those of ours that only some questions need.
         """
         self._imports = Imports()
-        shared = (*packages, "fake", "observers")  # else each child imports them
-        self._session: ModuleType = import_session(self._imports, cast("Program", request.source), request, shared)
+        self._session: ModuleType = import_session(self._imports, cast("Program", request.source), request)
+        import_packages(("fake", "observers"))  # else each child imports them
         load_for_children()
 
     def run(self, request: Request, question: Question[T], kind: type[T], *, is_silent: bool = False) -> T:

@@ -1,45 +1,20 @@
 """What we import before the program runs: torch as the program would import it, then what the report will need."""
 
+import gc
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 
-import gradinspect
-from gradinspect.cli.verbs import VERBS
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.isolation import Imports
 from gradinspect.request import Request
 from gradinspect.source import Program, first_folder
 
-_OF_A_VERB = (  # it, its question or the session imports what it needs of these, before the program runs
-    "cli.options",
-    "cli.output",
-    "cli.running",
-    *(f"cli.{verb}" for verb in VERBS),
-    "fake",
-    "observers",
-)
-_FOR_OTHERS = ("__main__", "api", "explorer", "notebook", "pytest_plugin", "testing", "trainers")
-_FOR_SOME = (  # that a question names, or that are imported when the files to write are known
-    "analyses.diff",
-    "analyses.planning",
-    "checks.evidence",
-    "checks.rules",
-    "renderers.data.diff",
-    "renderers.data.graphs",
-    "renderers.data.plan",
-    "renderers.diff_words",
-    "renderers.html",
-    "renderers.picture",
-    "renderers.terminal.diff",
-    "renderers.terminal.memory.plan",
-    "renderers.terminal.memory.sizes",
-)
 
-
-def import_session(imports: Imports, program: Program, request: Request, packages: Sequence[str] = ()) -> ModuleType:
-    """Import torch as the program would, then all that we need later, before the program can interfere.
+def import_session(imports: Imports, program: Program, request: Request) -> ModuleType:
+    """Import torch as the program would, then what runs a program, before it can interfere.
 
     It takes over a second, and torch may not be installed if only capture files are read.
 
@@ -47,7 +22,6 @@ def import_session(imports: Imports, program: Program, request: Request, package
         imports: Keeps ours and the program's apart.
         program: What will run.
         request: Its other options.
-        packages: Those of ours that only some questions need.
     """
     try:
         imports.import_as_program("torch", first_folder(program))
@@ -60,8 +34,8 @@ def import_session(imports: Imports, program: Program, request: Request, package
                 "Install it (pip install torch), or give a capture file.",
             ) from None
         raise _torch_import_error(imports, program, request, error) from None
-    import_for_reports(packages)
-    from gradinspect.runner import session  # noqa: PLC0415
+    with without_collections():
+        from gradinspect.runner import session  # noqa: PLC0415
 
     return session
 
@@ -76,13 +50,26 @@ def _torch_import_error(imports: Imports, program: Program, request: Request, er
     return ScriptFailedError(sentence) if failure else GradInspectError(sentence, "Does this program use PyTorch?")
 
 
-def import_for_reports(packages: Sequence[str] = (*_OF_A_VERB, *_FOR_SOME)) -> None:
-    """Import what a report may need, except what only others use, whose dependencies may be missing.
+def import_packages(names: Sequence[str]) -> None:
+    """Import whole packages, each with all that is in it.
 
     Args:
-        packages: Those that are needed, of the ones that only some verbs or questions need.
+        names: Their names below our package.
     """
-    left_out = tuple(f"gradinspect.{name}" for name in (*_FOR_OTHERS, *({*_OF_A_VERB, *_FOR_SOME} - {*packages})))
-    for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
-        if not module.name.startswith(left_out):
-            importlib.import_module(module.name)
+    with without_collections():
+        for name in names:
+            package = importlib.import_module(f"gradinspect.{name}")
+            for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+                importlib.import_module(module.name)
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Let Python not collect garbage meanwhile: each time it would go through all of torch, and find none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from gradinspect.cli.running.own_imports import import_session
+from gradinspect.cli.running.own_imports import import_packages, import_session, without_collections
 from gradinspect.cli.running.questions import Question
 from gradinspect.cli.running.ranks import RankedAnswer, presence
 from gradinspect.cli.running.sign_of_life import SignOfLife, sign_of_life
@@ -42,6 +42,7 @@ def report_on(request: Request, question: Question[T], report: Callable[[T], Non
     if here is None or isinstance(request.source, CaptureFile):
         answer(request, question, report)
     else:
+        import_packages(("analyses.diff",))  # of what compares ranks, before a program runs that could interfere
         RankedAnswer(here, question, report).run(lambda deliver: answer(request, question, deliver, here))
 
 
@@ -76,10 +77,10 @@ def _run(
         report(result)  # `analyses/` look at it, or `checks/rules/`; `renderers/` write, and `cli/output/` prints
 
     imports = Imports()  # our modules apart from those of the program: `isolation.py`
-    packages = (*question.packages, *signs.packages)
-    session = import_session(imports, program, request, packages)  # torch, as the program would import it; then ours
+    session = import_session(imports, program, request)  # torch, as the program would import it; then ours
     make_observer = question.observe  # what looks at each backward call: `observers/`, or `checks/evidence/`
-    run = session.Session(program, request, make_observer, imports, report_alone, signs.call_reached)
+    with without_collections():
+        run = session.Session(program, request, make_observer, imports, report_alone, signs.call_reached)
     signs.watch(run, session.whereabouts, goes_on=request.goes_on, stops_together=question.stops_together)
     result = _result_of(run)
     if not run.is_delivered:
@@ -150,7 +151,6 @@ class _Signs:
         self._here = here
         self.end = sign.end
         self._call_reached = sign.call_reached
-        self.packages = () if here is None else ("analyses.diff",)  # of what compares ranks
 
     def call_reached(self) -> None:
         """Learn of a backward call."""

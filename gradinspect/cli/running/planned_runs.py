@@ -48,7 +48,7 @@ class PlannedRuns:
         self._request = request
         self._with_values = replace(request, fake=False, answers_reads=False, hint=None)
         self._num_steps = num_steps
-        self._runs = ForkedRuns(request, ("analyses.planning",))
+        self._runs = ForkedRuns(request)
         self._begun: dict[Plan, _Begun] = {}
 
     def plain(self) -> PlannedSteps:

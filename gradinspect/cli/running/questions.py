@@ -46,7 +46,6 @@ class Question(Generic[T]):
     """What to look for in a run."""
 
     observe: "MakeObserver[T]"
-    packages: tuple[str, ...] = ()  # those of ours that it needs, and most others do not
     a_capture_cannot: str = ""  # what a capture file cannot do, in words; "": it can be used
     needs_gradients: bool = False  # of a capture file
     needs_values: bool = False  # fake tensors are not enough
@@ -178,7 +177,6 @@ def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
     """
     return Question(
         observe=_observer("checks.evidence.observer.ChecksObserver", num_calls, gradcheck=gradcheck),
-        packages=("checks.evidence", "checks.rules"),
         a_capture_cannot="be checked",
         needs_values=True,
         needs_backward=True,
@@ -192,7 +190,6 @@ def overview() -> "Question[Overview]":
     """Ask for the headlines of a run."""
     return Question(
         observe=_observer("checks.evidence.overview_observer.OverviewObserver"),
-        packages=("checks.evidence", "checks.rules"),
         needs_values=True,
         needs_backward=True,
         summarize=result_of_graph_in,
