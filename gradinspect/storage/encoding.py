@@ -40,7 +40,11 @@ def encode_graph(graph: Graph, *, compressed: bool) -> bytes:
 def finished(pieces: Iterable[bytes], *, compressed: bool) -> bytes:
     """Escape what cannot be seen in JSON, and pack it, one piece after another."""
     shown = (one if one.isascii() and b"\x7f" not in one else _escape_hidden(one) for one in pieces)
-    return _compress(shown) if compressed else b"".join(shown)
+    if compressed:
+        return _compress(shown)
+    buffer = io.BytesIO()  # `join` would hold all of it twice
+    buffer.writelines(shown)
+    return buffer.getvalue()
 
 
 def escape_surrogates(value: object) -> object:
