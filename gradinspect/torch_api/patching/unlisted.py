@@ -44,6 +44,8 @@ class _Unlisting:
         self._see = see
 
     def __call__(self, *args: Any) -> Any:
+        if torch.compiler.is_compiling():  # must come first: torch.compile traces what follows, and guards on it
+            return self._original(*args)
         return self._original(*args) if _is_told_of_all(sys._getframe(1)) else self._see(self._original, *args)
 
     def __eq__(self, other: object) -> bool:
@@ -57,7 +59,7 @@ def _uncompiled(original: Callable[[], Any], see: Callable[[Any], Any]) -> Calla
     """Stand in for a function of Python, which torch.compile looks into."""
 
     def stand_in() -> Any:
-        if torch.compiler.is_compiling():  # must come first: what follows would be traced
+        if torch.compiler.is_compiling():  # as above
             return original()
         return original() if _is_told_of_all(sys._getframe(1)) else see(original)
 
