@@ -52,6 +52,7 @@ class Meeting:
         self._folder: Path | None = None
         self._earlier_beat: bytes | None = None
         self._has_left = False
+        self._has_looked = False
         self.problem = ""  # why the ranks cannot meet, in one sentence
 
     @property
@@ -64,14 +65,9 @@ class Meeting:
         if self._folder is None and not self._has_left:
             try:
                 base = base_folder(self._job)
-                if self._job.is_leader:
-                    self._folder = self._opened(base)
+                self._folder = self._opened(base) if self._job.is_leader else self._found(base)
             except OSError as error:
                 self._note(error)
-                return False
-            if not self._job.is_leader:
-                with suppress(OSError, msgspec.DecodeError):
-                    self._folder = self._found(base)
         return self.is_open
 
     def _note(self, error: OSError) -> None:
@@ -91,6 +87,25 @@ class Meeting:
         return folder
 
     def _found(self, base: Path) -> Path | None:
+        """Look for the folder of rank 0.
+
+        Raises:
+            OSError: There is no room for a file: rank 0 will not have any either, and end; so must this rank.
+        """
+        with suppress(OSError, msgspec.DecodeError):
+            folder = self._pointed_at(base)
+            if folder is not None:
+                return folder
+        if not self._has_looked:
+            self._has_looked = True
+            trial = base / f".{self._job.key}.{self._job.rank}.{os.getpid()}"
+            try:
+                trial.write_bytes(b"1")
+            finally:
+                trial.unlink(missing_ok=True)
+        return None
+
+    def _pointed_at(self, base: Path) -> Path | None:
         pointer = msgspec.json.decode((base / f"{self._job.key}.json").read_bytes(), type=_Pointer)
         folder = base / Path(pointer.folder).name
         if pointer.host == HOST:

@@ -65,7 +65,6 @@ from gradinspect.torch_api.modes import (
     put_function_mode,
     remove_function_mode,
     take_function_mode,
-    uncounted,
 )
 from gradinspect.torch_api.modules import is_compiled_in_name_only
 from gradinspect.torch_api.nodes import next_sequence_nr
@@ -73,6 +72,7 @@ from gradinspect.torch_api.patching.attributes import TENSOR_NAMES, CoveredAttri
 from gradinspect.torch_api.patching.forks import lock_of_process, pause_in_children, stop_pausing
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.patching.replaced import NEVER_REPLACED, standing_for
+from gradinspect.torch_api.patching.unlisted import unlisted_modes
 from gradinspect.torch_api.saved import PushedHooks
 
 
@@ -150,7 +150,7 @@ class Recorder:
         self._transparency.enter_context(transparent(self._hook_ids))
         self._transparency.enter_context(self.saved_hooks)
         followed = new_threads_followed(self), applied_functions_followed(self)
-        self._transparency.enter_context(patched(uncounted(self._mode), *followed))
+        self._transparency.enter_context(patched(*unlisted_modes(), *followed))
         self._transparency.enter_context(noticed_regions(self._switched, self._hook_ids))
         push_function_mode(self._mode)
         pause_in_children(self)

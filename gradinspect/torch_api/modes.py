@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradinspect.torch_api.patching.originals import is_grad_enabled, set_grad_enabled
 from gradinspect.torch_api.patching.patches import Patch
+from gradinspect.torch_api.patching.unlisted import MODE_STACK
 from gradinspect.torch_api.probes import private
 
 _NO_CALLS = "source lines are not shown, and the flow of values is not tracked"
@@ -20,7 +21,6 @@ _POP = private("torch.overrides._pop_mode", _NO_CALLS)
 _CURRENT = private("torch.overrides._get_current_function_mode", _NO_CALLS)
 _LENGTH = private("torch._C._len_torch_function_stack", _NO_CALLS)
 _HANDLE = private("torch.overrides.handle_torch_function.__code__", "frames of torch may appear in tracebacks")
-_STACK = private("torch.overrides._get_current_function_mode_stack", "writes by hooks inside backward are not seen")
 _DISPATCH = private("torch.utils._python_dispatch.TorchDispatchMode", "some operators fail on fake tensors")
 _COUNTERS = "torch._dynamo.utils"  # never imported by us: a program that compiles has imported it
 _HAS_STACK = _PUSH.is_there and _POP.is_there and _CURRENT.is_there and _LENGTH.is_there
@@ -139,37 +139,6 @@ def num_function_modes() -> int:
     return int(_LENGTH.value()) if _LENGTH.is_there else 0
 
 
-def uncounted(mode: TorchFunctionMode) -> Patch:
-    """Leave a mode of ours out when the program counts its modes: tests of torch do, to find those that were left.
-
-    The mode leaves before the program ends, so that a program which counts before and after would find one less.
-    """
-    return Patch(torch._C, "_len_torch_function_stack", lambda original: _Uncounted(original, mode))
-
-
-class _Uncounted:
-    """Stands in for the function that counts; torch's own code, which takes each mode by its place, is told of all.
-
-    It is equal to that function, because torch.compile knows what a program calls by looking it up.
-    """
-
-    def __init__(self, original: Any, mode: TorchFunctionMode) -> None:
-        self._original = original
-        self._mode = mode
-
-    def __call__(self) -> int:
-        count = int(self._original())
-        caller = sys._getframe(1).f_globals.get("__name__")
-        is_counted = type(caller) is str and caller.startswith("torch.") and not caller.startswith("torch.testing.")
-        return count if is_counted or not count or not is_on_stack(self._mode) else count - 1
-
-    def __eq__(self, other: object) -> bool:
-        return other is self or bool(self._original == other)
-
-    def __hash__(self) -> int:
-        return hash(self._original)
-
-
 def unobserved() -> Any:
     """Return a context manager in which our computations with tensors are unobserved by the program.
 
@@ -236,7 +205,7 @@ def computes_by_itself(tensor: torch.Tensor) -> bool:
 
 def is_on_stack(mode: TorchFunctionMode) -> bool:
     """Return whether a mode would now intercept a torch function called on this thread."""
-    return not _STACK.is_there or any(one is mode for one in _STACK.value())
+    return not MODE_STACK.is_there or any(one is mode for one in MODE_STACK.value())
 
 
 def has_compiled() -> bool:

@@ -40,6 +40,22 @@ def test_the_status_of_a_program_is_ours(ending: str, tmp_path: Path) -> None:
     assert "MulBackward0" in watched.stdout
 
 
+def test_the_report_comes_before_threads_and_exit_handlers(tmp_path: Path) -> None:
+    """They may hang or end the process; what they print comes last, in the order of python."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"{HEAD}import atexit, threading\n"
+        "atexit.register(lambda: print('handler'))\nprint('end')\n"
+        "def work():\n    threading.main_thread().join()\n    print('thread')\nthreading.Thread(target=work).start()\n"
+    )
+    plain = python(script).stdout.splitlines()
+    watched = gradinspect("trace", script, "--continue").stdout.splitlines()
+
+    assert plain == ["end", "thread", "handler"]
+    assert (watched[0], watched[-2:]) == ("end", ["thread", "handler"])
+    assert any("MulBackward0" in line for line in watched[1:-2])
+
+
 def _without_times(printed: str) -> str:
     return re.sub(r"in \d+\.\d+s", "", printed)
 

@@ -120,6 +120,23 @@ def test_a_full_disk_is_said(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not [path for path in base_folder(job).rglob("*") if path.name.startswith((".", "other"))]
 
 
+def test_a_rank_that_comes_before_rank_0_finds_the_disk_full(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank 0 will not be able to leave a word, and a program would wait for it."""
+    early = Meeting(job._replace(rank=1))
+    assert (early.connect(), early.problem, list(base_folder(job).iterdir())) == (False, "", [])
+
+    def refuse(path: Path, _content: bytes) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    late = Meeting(job._replace(rank=1))
+    late.connect()
+
+    assert late.problem.startswith(f"The ranks cannot meet in '{job.folder}': No space left on device.")
+    assert not list(base_folder(job).iterdir())
+
+
 def test_a_full_folder_for_temporary_files_is_the_one_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One rank may find room for a file where another finds none: they would meet in two places."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))

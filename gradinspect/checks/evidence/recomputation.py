@@ -70,6 +70,7 @@ class _Forwarding(TorchFunctionMode):
         return asking(func, args, kwargs, sys._getframe(1)).called(*args, **(kwargs or {}))
 
 
+_INTERCEPTING = frozenset(("__torch_function__", "__torch_dispatch__"))
 _FORWARDING = frozenset((CALL_MODE, OTHER_CALL_MODE, _Forwarding.__torch_function__.__code__))
 
 
@@ -208,9 +209,11 @@ def _describe(tensor: torch.Tensor, frame: FrameType | None) -> _Kept:
     op = None
     lines: list[Line] = []
     while frame is not None and frame.f_code.co_filename != CHECKPOINT_FILE:
-        if is_user_file(frame.f_code.co_filename):
+        if frame.f_code.co_name in _INTERCEPTING:
+            lines.clear()  # of a mode of the program, which may be active in one of the runs only
+        elif is_user_file(frame.f_code.co_filename):
             lines.append((frame.f_code, frame.f_lineno))
-        elif frame.f_code in _FORWARDING and op is None:
+        if frame.f_code in _FORWARDING and op is None:
             op = getattr(frame.f_locals.get("func"), "__name__", None)
         frame = frame.f_back
     if frame is None:  # no block
