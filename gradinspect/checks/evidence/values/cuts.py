@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
+from gradinspect.checks.evidence.objectives.judged import objective_facts
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.gradient_use import held_by
@@ -219,6 +220,9 @@ class GradientCuts:
                     backward=backward,
                 )
             )
+
+        for fact in objective_facts(calls, root, self._line, backward):
+            yield from self._judged(fact)
 
     def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
         """Store the terms of a scalar loss that have no graph, until it is known whether parameters miss a gradient."""
