@@ -34,7 +34,7 @@ UNHELD = Rule(
 )
 
 
-_ROLES = {"replaced": "replaced", "remade": "replaced", "later": "added", "unfrozen": "unfrozen"}
+_ROLES = {"rebound": "replaced", "replaced": "replaced", "remade": "replaced", "later": "added", "unfrozen": "unfrozen"}
 
 
 def unheld_findings(fact: UnheldParameters) -> Iterator[Finding]:
@@ -102,6 +102,11 @@ _WORDS = {
     "anew": (
         "{made} makes new ones for each backward call, so they start from random values again each time.",
         "Make them once, in __init__, and use them at {made}.",
+    ),
+    "rebound": (
+        "{where} is a new tensor since {made}, and {optimizer} still holds the one that had this name before.",
+        "At {made}, write the new values into the tensor that {optimizer} holds, under torch.no_grad(): "
+        "{where}.copy_(...). Or make a new optimizer for the new one.",
     ),
     "replaced": (
         "{where} was replaced at {made}, after {optimizer} was made.",
