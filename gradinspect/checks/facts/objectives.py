@@ -1,4 +1,4 @@
-"""Facts about what a loss is made of: its targets, and the values that it is made to depend on."""
+"""Facts about what a loss is made of, and about the values that training begins with."""
 
 from gradinspect.graph import Frame, Record
 
@@ -40,3 +40,19 @@ class UnlearnedLookup(Record, frozen=True, kw_only=True):
     compared: Frame | None = None
     used: Frame | None = None  # the first layer
     backward: Frame | None = None
+
+
+class OverwrittenValues(Record, frozen=True, kw_only=True):
+    """Nothing is left of the matrices that a line has set: they were initialized again, and nothing had read them."""
+
+    num_tensors: int
+    set: Frame | None = None
+    overwritten: Frame | None = None
+
+
+class FilledPadding(Record, frozen=True, kw_only=True):
+    """The padding row of an embedding is not zero, since an initialization has filled the whole table."""
+
+    row: int
+    filled: Frame | None = None
+    used: Frame | None = None
