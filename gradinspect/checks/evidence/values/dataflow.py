@@ -19,7 +19,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
-from gradinspect.checks.evidence.values.numbers import READERS, numeric_names
+from gradinspect.checks.evidence.values.numbers import numeric_names
 from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
 from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, Call, DetachCause, Read
 from gradinspect.recording.recorder import Recorder
@@ -123,8 +123,6 @@ class Dataflow:
             return
         if number is None:
             number = self._recorder.frames.number_of(frame)
-        if len(inputs) < 2 and name in READERS and number is not None and number not in self.numbers:
-            self.numbers[number] = numeric_names(frame)
         if kind is _MAKES and type(result) is torch.Tensor:  # nearly all calls
             if _is_among(result, inputs) and result is not kwargs.get("out"):
                 return
@@ -182,6 +180,12 @@ class Dataflow:
             memory = self._memory.get(key)
             if memory is None or memory.storage() is None:
                 self._memory[key] = _Memory(HiddenRef(storage), call, OUTSIDE)
+
+    def note_numbers(self, frame: FrameType | None) -> None:
+        """Note the variables that are numbers where a call may have been given one, once for each line."""
+        number = None if self.num_pauses else self._recorder.frames.number_of(frame)
+        if number is not None and number not in self.numbers:
+            self.numbers[number] = numeric_names(frame)
 
     def caller_of(self, call: int) -> int | None:
         """Return the frame that called the function in which a call was made."""

@@ -10,6 +10,7 @@ that is where the gradient ended. A number that is written out, or comes from el
 import ast
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -24,7 +25,8 @@ _MAKERS = frozenset(("tensor", "as_tensor", "asarray", "full", "scalar_tensor", 
 # the functions that may be given a number as a term, or make a tensor of one
 READERS = frozenset((
     *(f"torch.{name}" for name in ("tensor", "as_tensor", "asarray", "full", "scalar_tensor", "from_numpy")),
-    *(f"torch.Tensor.{name}" for name in ("add", "sub", "__radd__", "__rsub__", "__iadd__", "__isub__", "add_", "sub_")),
+    *(f"torch.Tensor.{name}" for name in ("add", "sub", "__radd__", "__rsub__", "__iadd__", "__isub__")),
+    "torch.Tensor.add_", "torch.Tensor.sub_",
     "torch.add", "torch.sub", "torch.rsub",
 ))  # fmt: skip
 _NUMERIC_CALLS = frozenset(("float", "sum", "max", "min", "abs", "round"))
@@ -226,7 +228,7 @@ def _exit_in_function(
     found: dict[str, int] = {}
     for frame, call in exits.items():
         chain = list(chain_of(frame))
-        for (inner, _), (outer, line) in zip(chain, chain[1:], strict=False):
+        for (inner, _), (outer, line) in pairwise(chain):
             if outer is code and contains(statement, line) and inner.co_name in called:
                 found[inner.co_name] = call
     return next(iter(found.values())) if len(found) == 1 and len(sums) == 1 else None

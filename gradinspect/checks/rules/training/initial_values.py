@@ -20,7 +20,7 @@ INITIALIZED = Rule(
   import torch
   from torch import nn
 
-  pretrained = torch.load("vectors.pt") if False else torch.arange(80.0).view(20, 4)
+  pretrained = torch.arange(80.0).view(20, 4)
   model = nn.Sequential(nn.Embedding(20, 4), nn.Linear(4, 2))
 - model[0].weight.data.copy_(pretrained)
   for parameter in model.parameters():

@@ -12,7 +12,8 @@ UNHELD = Rule(
     summary="Backward computes gradients of parameters that no optimizer updates.",
     explanation="An optimizer updates the tensors it was given when it was made. Layers in a plain list or dict, "
     "and tensors that are no nn.Parameter, are not among `model.parameters()`. A layer that is replaced or added "
-    "later has new parameters, while the optimizer keeps the old ones; so has a copy. A second model, or a loss "
+    "later has new parameters, while the optimizer keeps the old ones; so has a copy, and a variable to which a new "
+    "tensor is assigned. A second model, or a loss "
     "with parameters of its own, has to be passed as well. There is no error: the rest of the model "
     "learns. Intentional uses are not reported: a perceptual loss, a linear probe, inputs whose gradient is "
     "wanted, a model that another optimizer trains.",
