@@ -9,7 +9,7 @@ GradientMisuseKind: TypeAlias = Literal[
 ]
 UnheldKind: TypeAlias = Literal[
     "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead",
-    "group", "twin", "anew",
+    "group", "twin", "anew", "rebound",
 ]  # fmt: skip
 FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter", "plain", "default"]
 OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "sunken", "zero", "outlived"]

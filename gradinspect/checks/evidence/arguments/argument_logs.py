@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
@@ -30,7 +31,9 @@ class ArgumentLogs:
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made the arguments."""
         self.twins = TwinLog(flow)
-        self._logs: tuple[ArgumentLog, ...] = (LabelLog(flow), self.twins, MaskLog(flow), SimilarityLog(flow))
+        self._logs: tuple[ArgumentLog, ...] = (
+            LabelLog(flow), self.twins, MaskLog(flow), SimilarityLog(flow), InitialValueLog(flow),
+        )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:
         """Return those that look at a function."""

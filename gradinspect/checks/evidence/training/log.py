@@ -31,6 +31,7 @@ from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer, lost_eps
 from gradinspect.checks.evidence.training.other_losses import first_uses
 from gradinspect.checks.evidence.training.parameters import ParameterLog
+from gradinspect.checks.evidence.training.rebound import rebound
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
@@ -271,6 +272,8 @@ class TrainingLog:
             self._sharing.stepped()
             self._num_calls_before_step = len(self._flow.calls)
             seen = self._optimizers.of(optimizer)
+            if seen.num_idle == LEAST_STEPS:
+                self._unheld_then += self._rebound()
             if seen.num_steps == LEAST_STEPS or self._gradients.num_steps == self._next_look:
                 self._unheld_then += self._unheld_now()
             if seen.num_steps.bit_count() == 1:  # it may be gone at the end, and what is frozen may be unfrozen
@@ -346,7 +349,7 @@ class TrainingLog:
         held = {key for one in self._optimizers.seen for key in one.holds()}
         then = (one for one in self._unheld_then
                 if one.parameter.is_forgotten or id(one.parameter.tensor()) not in held)  # fmt: skip
-        anew = self._anew.found()
+        anew = (*self._anew.found(), *self._rebound())
         found = {one.parameter.name or one.where: one for one in (*anew, *then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
@@ -422,6 +425,13 @@ class TrainingLog:
             self._loaded,
         )  # fmt: skip
 
+    def _rebound(self) -> Iterator[Unheld]:
+        return rebound(self._gradients, self._optimizers.seen, self._registrations, self._flow_frame)
+
+    def _flow_frame(self, tensor: torch.Tensor) -> int | None:
+        call = self._flow.read(tensor).call
+        return None if call == OUTSIDE else self._flow.calls[call].frame
+
     def _owned(self) -> Iterator[torch.Tensor]:
         """Yield the parameters of all models that were called."""
         for root in self._recorder.called_modules():
@@ -441,8 +451,7 @@ class TrainingLog:
         tensor = one.parameter.tensor() if one.value is None else one.value()
         if one.frame is not None or tensor is None or one.kind in ("model", "instead", "twin", "group"):
             return one.frame
-        call = self._flow.read(tensor).call
-        return None if call == OUTSIDE else self._flow.calls[call].frame
+        return self._flow_frame(tensor)
 
     def _optimizer_misuses(self, one: SeenOptimizer) -> Iterator[OptimizerMisuse]:
         if one.is_replaced:

@@ -30,6 +30,7 @@ from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.dropped_results import DroppedResults, is_pure
+from gradinspect.checks.evidence.values.numbers import READERS
 from gradinspect.checks.evidence.values.result_states import ResultStates
 from gradinspect.checks.evidence.values.torch_calls import (
     CallKind,
@@ -67,6 +68,7 @@ class _Known(NamedTuple):
     is_pure: bool  # whether it has no effect if its result is dropped
     plain: str  # the last part of its name
     looked_at: tuple[ArgumentLog, ...]  # those that look at its arguments
+    may_read_number: bool  # whether a number of Python may become a term of a loss there
 
 
 class _Begun(Struct, frozen=True, gc=False):
@@ -174,6 +176,8 @@ class TorchCallLog:
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
                 flow = self._flow
+                if known.may_read_number and len(begun.inputs) < 2:
+                    flow.note_numbers(frame)
                 place = len(flow.calls)
                 flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
                 if len(flow.calls) > place and self.states.left[type(result) is torch.Tensor and result.requires_grad]:
@@ -251,7 +255,10 @@ def _learn(func: Any, arguments: ArgumentLogs) -> _Known:
     is_skipped = kind is CallKind.SKIPPED and not access.arguments and touch is None
     shares = name == _DATA or (kind is CallKind.TO_PYTHON and short_name(name) in SHARING)
     grows, looked_at = growing_operator(name), arguments.of(name)
-    return _Known(name, kind, access, grows, touch, is_skipped, shares, is_pure(name), plain_name(name), looked_at)
+    return _Known(
+        name, kind, access, grows, touch, is_skipped, shares, is_pure(name), plain_name(name), looked_at,
+        name in READERS,
+    )  # fmt: skip
 
 
 def _is_trained(tensor: torch.Tensor) -> bool:

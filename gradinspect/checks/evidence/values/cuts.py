@@ -18,6 +18,8 @@ from msgspec.structs import replace
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
+from gradinspect.checks.evidence.objectives.advantages import chosen_targets
+from gradinspect.checks.evidence.objectives.judged import objective_facts
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.gradient_use import held_by
@@ -30,6 +32,7 @@ from gradinspect.checks.evidence.values.loss_terms import (
     sampled_inputs,
 )
 from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, explained, names_of, outcomes_of
+from gradinspect.checks.evidence.values.numbers import NumberTerm, exit_of_number, number_exits, number_terms
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
 from gradinspect.checks.evidence.values.perhaps_meant import bootstrap_note, bootstraps, repeated_terms
 from gradinspect.checks.evidence.values.refused import loss_without_graph
@@ -97,6 +100,7 @@ class GradientCuts:
         self._wanted: dict[int, _Wanted] = {}
         self._nonleaf: list[NonLeafGradient] = []
         self._constant: dict[tuple[Frame | None, Frame | None], ConstantTerm] = {}  # by the lines of a term
+        self._numeric: dict[int | None, tuple[NumberTerm, Frame | None]] = {}  # by the frames of what read the number
         self._perhaps: dict[str, None] = {}  # what may be meant
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._has_missed = False  # a call that may have reached any leaf
@@ -168,7 +172,7 @@ class GradientCuts:
             records.append(replace(record, module=module, num_calls=self._num_calls or 1, other=other))
         yield from self._by_cause(records)
         detached = {record.cut for record in records}
-        for term in self._constant.values():
+        for term in (*self._constant.values(), *self._numeric_terms()):
             if term.cut not in detached:
                 yield from self._judged(term)
 
@@ -220,6 +224,9 @@ class GradientCuts:
                 )
             )
 
+        for fact in objective_facts(calls, root, self._line, backward):
+            yield from self._judged(fact)
+
     def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
         """Store the terms of a scalar loss that have no graph, until it is known whether parameters miss a gradient."""
         if self._flow.is_full or graph.roots[0].info is None or graph.roots[0].info.shape:
@@ -231,11 +238,31 @@ class GradientCuts:
                 reduced=None if reduced is None else self._line(reduced),
             )  # fmt: skip
             self._constant.setdefault((cut, line), term)
+        for numeric in number_terms(self._flow.calls, root):
+            self._numeric.setdefault(self._flow.calls[numeric.made].frame, (numeric, backward))
+
+    def _numeric_terms(self) -> Iterator[ConstantTerm]:
+        """Yield the terms that are numbers taken out of tensors with a graph. NOTE [Where a number came from]."""
+        calls, frames = self._flow.calls, self._recorder.frames
+        exits = number_exits(calls) if self._numeric else {}
+        for frame, (term, backward) in self._numeric.items() if exits else ():
+            names = None if frame is None else self._flow.numbers.get(frame)
+            if frame is None or names is None:
+                continue
+            found = exit_of_number(list(frames.chain(frame)), names, exits, lambda one: list(frames.chain(one)))
+            if found is not None:
+                yield ConstantTerm(
+                    op=calls[found].name.strip("_"), cause="python", cut=self._line(found), used=self._line(term.used),
+                    backward=backward,
+                )  # fmt: skip
 
     def _note_what_may_be_meant(self, graph: Graph, root: Read, call: EngineCall) -> None:
         if call.kind != "backward":
             return
-        notes = [bootstrap_note(*map(self._line, one)) for one in bootstraps(self._flow.calls, root)]
+        calls = self._flow.calls
+        known = {one.target for one in chosen_targets(calls, root)}  # which are findings
+        meant = [one for one in bootstraps(calls, root) if one.target not in known]
+        notes = [bootstrap_note(*map(self._line, one)) for one in meant]
         self._perhaps |= dict.fromkeys((*notes, *repeated_terms(graph)))
 
     def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:

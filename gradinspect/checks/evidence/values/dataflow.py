@@ -19,6 +19,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
+from gradinspect.checks.evidence.values.numbers import numeric_names
 from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
 from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, Call, DetachCause, Read
 from gradinspect.recording.recorder import Recorder
@@ -77,6 +78,7 @@ class Dataflow:
         ] = {}  # number of a leaf that a call made -> the frame that let it require grad
         self.on_missing_grad: Callable[[torch.Tensor, Read, FrameType | None], None] | None = None
         self.num_pauses = 0
+        self.numbers: dict[int, frozenset[str]] = {}  # the variables that were numbers where one may have been read
         self.has_samples = False  # a distribution has sampled what could have a gradient
         self.has_grad_with_graph = False  # the last backward was called with create_graph=True
         self._grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
@@ -178,6 +180,12 @@ class Dataflow:
             memory = self._memory.get(key)
             if memory is None or memory.storage() is None:
                 self._memory[key] = _Memory(HiddenRef(storage), call, OUTSIDE)
+
+    def note_numbers(self, frame: FrameType | None) -> None:
+        """Note the variables that are numbers where a call may have been given one, once for each line."""
+        number = None if self.num_pauses else self._recorder.frames.number_of(frame)
+        if number is not None and number not in self.numbers:
+            self.numbers[number] = numeric_names(frame)
 
     def caller_of(self, call: int) -> int | None:
         """Return the frame that called the function in which a call was made."""

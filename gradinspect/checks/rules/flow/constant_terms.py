@@ -12,9 +12,10 @@ CONSTANT = Rule(
     title="a term of the loss carries no gradient",
     summary="Something that was detached is added to the loss, so it changes the number and no gradient.",
     explanation="A sum has a gradient if one of its terms has, so a term that lost its graph is not an error. "
-    "Typical cases are a penalty on weights that reads p.data, torch.tensor() of a list of losses, and a count of "
-    "wrong predictions. The loss includes the term, and training ignores it. Terms of activations that went "
-    "through no_grad() or detach() and no weight are not reported: they may be there to be logged.",
+    "Typical cases are a penalty on weights that reads p.data, torch.tensor() of a list of losses, float() or NumPy on "
+    "the way, and a count of wrong predictions. The loss includes the term, and training ignores it. "
+    "Terms of activations that went through no_grad() or detach() and no weight are not reported: they may "
+    "be there to be logged.",
     change="""\
   import torch
   from torch import nn

@@ -12,7 +12,8 @@ UNHELD = Rule(
     summary="Backward computes gradients of parameters that no optimizer updates.",
     explanation="An optimizer updates the tensors it was given when it was made. Layers in a plain list or dict, "
     "and tensors that are no nn.Parameter, are not among `model.parameters()`. A layer that is replaced or added "
-    "later has new parameters, while the optimizer keeps the old ones; so has a copy. A second model, or a loss "
+    "later has new parameters, while the optimizer keeps the old ones; so has a copy, and a variable to which a new "
+    "tensor is assigned. A second model, or a loss "
     "with parameters of its own, has to be passed as well. There is no error: the rest of the model "
     "learns. Intentional uses are not reported: a perceptual loss, a linear probe, inputs whose gradient is "
     "wanted, a model that another optimizer trains.",
@@ -34,7 +35,7 @@ UNHELD = Rule(
 )
 
 
-_ROLES = {"replaced": "replaced", "remade": "replaced", "later": "added", "unfrozen": "unfrozen"}
+_ROLES = {"rebound": "replaced", "replaced": "replaced", "remade": "replaced", "later": "added", "unfrozen": "unfrozen"}
 
 
 def unheld_findings(fact: UnheldParameters) -> Iterator[Finding]:
@@ -102,6 +103,11 @@ _WORDS = {
     "anew": (
         "{made} makes new ones for each backward call, so they start from random values again each time.",
         "Make them once, in __init__, and use them at {made}.",
+    ),
+    "rebound": (
+        "{where} is a new tensor since {made}, and {optimizer} still holds the one that had this name before.",
+        "At {made}, write the new values into the tensor that {optimizer} holds, under torch.no_grad(): "
+        "{where}.copy_(...). Or make a new optimizer for the new one.",
     ),
     "replaced": (
         "{where} was replaced at {made}, after {optimizer} was made.",

@@ -1,0 +1,33 @@
+# expect: GI358
+# why: computed at advantage_of_a_critic.py:24 and has a graph
+# advice: At advantage_of_a_critic.py:25, multiply by advantage.detach() instead of advantage.
+# lines: computed=24 used=25 backward=30
+import torch
+from torch import nn
+from torch.distributions import Categorical
+
+torch.manual_seed(0)
+trunk, policy, critic = nn.Linear(4, 16), nn.Linear(16, 3), nn.Linear(16, 1)
+parameters = [*trunk.parameters(), *policy.parameters(), *critic.parameters()]
+optimizer = torch.optim.Adam(parameters, lr=0.02)
+losses = []
+for _ in range(30):
+    log_probs, values, rewards = [], [], []
+    for state in torch.randn(16, 4):
+        hidden = torch.tanh(trunk(state))
+        actions = Categorical(logits=policy(hidden))
+        action = actions.sample()
+        log_probs.append(actions.log_prob(action))
+        values.append(critic(hidden).squeeze())
+        rewards.append(2.0 + float(action == 1))
+    returns = torch.tensor(rewards)
+    advantage = returns - torch.stack(values)
+    actor_loss = -(torch.stack(log_probs) * advantage).mean()  # -
+    actor_loss = -(torch.stack(log_probs) * advantage.detach()).mean()  # +
+    critic_loss = nn.functional.smooth_l1_loss(torch.stack(values), returns)
+    loss = actor_loss + critic_loss
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(critic_loss.item())
+print(losses[0], losses[-1])
