@@ -11,6 +11,7 @@ layer, gets memory of its own: torch would copy the storage beside the one that 
 import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from gradinspect.torch_api.fakes import (
     distribution_patch,
     format_patch,
     loader_patches,
+    reading_patches,
     set_fake_device,
     truncated_normal_patch,
     unset_fake_temporarily,
@@ -41,6 +43,17 @@ def patched_torch() -> AbstractContextManager[None]:
         format_patch(_formatting),
         deepcopy_patch(_copying),
     )
+
+
+def patched_reads(
+    reading: Callable[[str, Callable[..., Any]], Callable[..., Any]],
+) -> AbstractContextManager[None]:
+    """Patch what reads all elements of a tensor without an operator.
+
+    Args:
+        reading: Makes the replacement of a method, given its name and the original.
+    """
+    return patched(*(patch_of(partial(reading, name)) for name, patch_of in reading_patches.items()))
 
 
 def _outside_fake_mode(original: Callable[..., Any]) -> Callable[..., Any]:

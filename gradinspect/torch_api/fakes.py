@@ -1,5 +1,7 @@
 """Fake tensors: torch's mode for running without memory, and the patches that ordinary programs need with it."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -97,6 +99,12 @@ def deepcopy_patch(make: Any) -> Patch:
 def format_patch(make: Any) -> Patch:
     """Patch what formats a tensor in an f-string."""
     return Patch(torch.Tensor, "__format__", make)
+
+
+# Patch what reads all elements of a tensor without an operator.
+reading_patches: dict[str, Callable[[Any], Patch]] = {
+    name: partial(Patch, torch.Tensor, name, is_inherited=True) for name in ("numpy", "tolist")
+}
 
 
 def distribution_patch() -> Patch:

@@ -48,7 +48,12 @@ class StorageTracker(TorchDispatchMode):
     """Keeps a ledger while it is active. Use it as a context manager, inside the fake mode."""
 
     def __init__(
-        self, ledgers: DeviceLedgers, maker: Callable[[str, Any], StorageMaker], *, counts_numbers: bool = True
+        self,
+        ledgers: DeviceLedgers,
+        maker: Callable[[str, Any], StorageMaker],
+        *,
+        counts_numbers: bool = True,
+        shown_by: Callable[[int], torch.Tensor | None] = lambda _address: None,
     ) -> None:
         """Set up.
 
@@ -56,6 +61,7 @@ class StorageTracker(TorchDispatchMode):
             ledgers: What is written.
             maker: Says what runs now, given the operator's name and the backward node that runs.
             counts_numbers: Whether kernels make tensors of the numbers that they are given, as those of the CPU do.
+            shown_by: Finds the fake tensor that an array shows, by an address in the array's memory.
         """
         super().__init__()
         note_unknown_allocations()
@@ -64,6 +70,7 @@ class StorageTracker(TorchDispatchMode):
         self._allocations: dict[int, tuple[Allocation, Any]] = {}  # by the key of the storage, with its finalizer
         self._held_once = _calibrated()
         self._counts_numbers = counts_numbers
+        self._shown_by = shown_by
         self._scratch = KernelScratch() if counts_numbers else None
         self._patches = ExitStack()
         self._last_node: Any = None
@@ -192,9 +199,18 @@ class StorageTracker(TorchDispatchMode):
             if storage is None:
                 continue
             if key_of_storage(storage) not in self._allocations:
-                self._add(tensor, storage, self._maker("", None))
+                self._add_brought(tensor, storage)
             allocation = self._allocations[key_of_storage(storage)][0]
         return allocation
+
+    def _add_brought(self, tensor: torch.Tensor, storage: Any) -> None:
+        """Add a real tensor; one made of an array that shows a fake tensor has the memory of that."""
+        shown = self._shown_by(storage.data_ptr())
+        twin = None if shown is None else self._allocations.get(key_of_storage(ops.untyped_storage(shown)))
+        if twin is None:
+            self._add(tensor, storage, self._maker("", None))
+        else:
+            self._follow(storage, twin[0], is_own=False)
 
     def _add(self, tensor: torch.Tensor, storage: Any, maker: StorageMaker) -> None:
         self._made_by_last.add(key_of_storage(storage))
