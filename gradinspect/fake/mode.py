@@ -18,6 +18,7 @@ import torch
 from gradinspect.errors import GradInspectError, MissingValuesError, text_of
 from gradinspect.fake.kernels import FakeKernels
 from gradinspect.fake.patches import patched_reads, patched_torch
+from gradinspect.fake.read_values import TellScratch
 from gradinspect.fake.values import AnsweredReads
 from gradinspect.recording.frames import RUNNERS, is_user_file
 from gradinspect.recording.values.tensors import PLAIN_TYPES
@@ -73,9 +74,10 @@ class FakeRun:
         """Whether a size that depends on values was taken to be the largest possible."""
         return self._reads is not None and self._reads.is_bound
 
-    def shown_by(self, address: int) -> torch.Tensor | None:
-        """Return the fake tensor that an array of the program shows, whose memory has an address."""
-        return None if self._reads is None else self._reads.shown_by(address)
+    def tell_scratch(self, tell: TellScratch) -> None:
+        """Have somebody told of scratch memory that kernels had in real steps, before their results are made."""
+        if self._reads is not None:
+            self._reads.tell_scratch = tell
 
     def __enter__(self) -> Self:
         """Make tensors fake."""

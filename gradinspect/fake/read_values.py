@@ -9,8 +9,7 @@ a checkpointed block reads again in backward is what its forward has read.
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
-from weakref import ref
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
@@ -21,7 +20,7 @@ from gradinspect.torch_api.fakes import FakeTensor
 from gradinspect.torch_api.operators import is_operator
 from gradinspect.torch_api.patching.originals import ops
 
-NUMPY, TOLIST = "numpy", "tolist"  # not operators
+TellScratch: TypeAlias = Callable[[Any, int], None]  # an operator, and bytes
 _READS_VALUES = frozenset((torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape))
 _INDEX = torch.ops.aten.index.Tensor
 _MASKS = (torch.bool, torch.uint8)
@@ -62,7 +61,6 @@ class _Memory(bytearray):
     """The memory of an array that shows a fake tensor; while it lives, so does the tensor."""
 
     tensor: torch.Tensor
-    start: int
 
 
 class ReplayedReads:
@@ -80,7 +78,6 @@ class ReplayedReads:
         self._waiting: dict[ReadPlace, deque[Read]] = defaultdict(deque)
         self._again: dict[tuple[object, ReadPlace], deque[Read]] = defaultdict(deque)
         self._num_calls = 0
-        self._arrays: list[Any] = []  # weak references
         self._lines: dict[str, None] = {}
         self._num_reads = 0
         for read in values.reads:
@@ -135,29 +132,20 @@ class ReplayedReads:
         left = self._again.get((self._running()[0], place._replace(in_backward=False)))
         return left.popleft() if left else None
 
-    def tensor_of(self, read: Read, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Return a real tensor with what was read of a fake one; an array of its memory keeps both.
 
-        Outside the fake mode.
-        """
-        if read.contents is None or read.kind != str(tensor.dtype):
-            return None
-        if not read.contents:
-            return ops.empty(read.shapes[0], dtype=tensor.dtype, device=torch.device("cpu"))
-        memory = _Memory(read.contents)
-        memory.tensor = tensor
-        real = ops.frombuffer(memory, dtype=tensor.dtype)  # which holds it
-        memory.start = ops.data_ptr(real)
-        self._arrays.append(ref(memory, self._arrays.remove))
-        return ops.reshape(real, read.shapes[0])
+def tensor_of(read: Read, tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return a real tensor with what was read of a fake one; an array of its memory keeps both.
 
-    def shown_by(self, address: int) -> torch.Tensor | None:
-        """Return the fake tensor that an array shows, whose memory has an address; None if there is none."""
-        for reference in self._arrays:
-            memory = reference()
-            if memory is not None and 0 <= address - memory.start < len(memory):
-                return memory.tensor
+    Outside the fake mode.
+    """
+    if read.contents is None or read.kind != str(tensor.dtype):
         return None
+    if not read.contents:
+        return ops.empty(read.shapes[0], dtype=tensor.dtype, device=torch.device("cpu"))
+    memory = _Memory(read.contents)
+    memory.tensor = tensor
+    real = ops.frombuffer(memory, dtype=tensor.dtype)  # which holds it
+    return ops.reshape(real, read.shapes[0])
 
 
 def number_of(read: Read) -> Any:

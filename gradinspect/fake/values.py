@@ -22,11 +22,13 @@ import torch
 from gradinspect.fake.assumptions import Assumptions
 from gradinspect.fake.read_values import (
     ReplayedReads,
+    TellScratch,
     depends_on_values,
     number_of,
     place_of,
     results_of,
     shapes_of,
+    tensor_of,
 )
 from gradinspect.fake.sizes import largest_result
 from gradinspect.recording.frames import line_name, user_frames
@@ -68,6 +70,7 @@ class AnsweredReads(TorchDispatchMode):
         super().__init__()
         self._hint = hint
         self._replayed = replayed
+        self.tell_scratch: TellScratch | None = None
         self.is_bound = False  # a size was taken to be the largest possible
         self._is_computing = is_computing
         self._lines: dict[str, dict[str, None]] = {}  # by what was assumed there
@@ -91,10 +94,6 @@ class AnsweredReads(TorchDispatchMode):
         reads = format_count(replayed.num_reads, "read")
         return f"Values read at {_listed(replayed.lines)} ({reads}) are those of {steps}."
 
-    def shown_by(self, address: int) -> torch.Tensor | None:
-        """Return the fake tensor that an array of the program shows, whose memory has an address."""
-        return None if self._replayed is None else self._replayed.shown_by(address)
-
     def reading(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Replace a method that reads all elements."""
 
@@ -105,7 +104,7 @@ class AnsweredReads(TorchDispatchMode):
             place = place_of(name, sys._getframe(1))
             found = replayed.take(place, shapes_of((tensor,)))
             with unset_fake_temporarily(), unobserved():
-                real = None if found is None else replayed.tensor_of(found, tensor)
+                real = None if found is None else tensor_of(found, tensor)
                 result = None if real is None else original(real, *args, **kwargs)
             if result is None:
                 return original(tensor, *args, **kwargs)
@@ -139,6 +138,8 @@ class AnsweredReads(TorchDispatchMode):
             return func(*args, **kwargs)
         except NEEDS_VALUES:
             replayed.count(place)
+            if self.tell_scratch is not None and found.scratch_bytes:
+                self.tell_scratch(func, found.scratch_bytes)
             return results_of(found, func, args)
 
     def _run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ import torch
 
 from gradinspect.fake.patches import patched_reads
 from gradinspect.fake.read_values import ReadPlace, depends_on_values, place_of, shapes_of
+from gradinspect.observers.memory.kernel_scratch import run_measured
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.storage_purposes import Label
 from gradinspect.reads import MadeTensor, Read, ReadValues
@@ -36,7 +37,6 @@ class ReadValuesObserver(Observer[ReadValues]):
     def __init__(self, run: Run, num_steps: int) -> None:
         """Start before the program does."""
         self._run = run
-        self._num_steps = num_steps
         self._reads = _ReadRecorder()
         self._steps = StepMemoryObserver(run, num_steps, tracker=self._reads)
 
@@ -66,7 +66,7 @@ class ReadValuesObserver(Observer[ReadValues]):
         """Return what was read; None before the first backward call."""
         if not self._steps.phases.step:
             return None
-        return ReadValues(num_steps=min(self._steps.phases.step, self._num_steps), reads=tuple(self._reads.found))
+        return ReadValues(num_steps=self._steps.num_watched, reads=tuple(self._reads.found))
 
 
 class _ReadRecorder(TorchDispatchMode):
@@ -106,11 +106,13 @@ class _ReadRecorder(TorchDispatchMode):
         if not depends_on_values(func, args):
             return func(*args, **(kwargs or {}))
         place = place_of(str(func), sys._getframe(1))
-        result = func(*args, **(kwargs or {}))
+        result, peak = (
+            run_measured(func, args, kwargs or {}) if _makes_tensors(func) else (func(*args, **(kwargs or {})), 0)
+        )
         if isinstance(result, bool | int | float | complex):
             self._keep(place, args, number=repr(result), kind=type(result).__name__)
         else:
-            self._keep(place, args, made=tuple(map(_made, plain_tensors(result))))
+            self._keep(place, args, made=tuple(map(_made, plain_tensors(result))), scratch_bytes=peak)
         return result
 
     def _keep(self, place: ReadPlace, args: tuple[Any, ...], **answer: Any) -> None:
@@ -125,6 +127,10 @@ class _ReadRecorder(TorchDispatchMode):
         with unobserved():
             copied = ops.contiguous(ops.to(ops.detach(tensor), "cpu"))
             return ctypes.string_at(ops.data_ptr(copied), num_bytes)
+
+
+def _makes_tensors(func: Any) -> bool:
+    return torch.Tag.dynamic_output_shape in func.tags
 
 
 def _made(tensor: torch.Tensor) -> MadeTensor:

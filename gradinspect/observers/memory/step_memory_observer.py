@@ -103,7 +103,9 @@ class StepMemoryObserver(Observer[StepMemory]):
         if run.fake is None:
             return AllocatorTracker(self.ledgers, self._maker_now, run.recorder, before)
         counts_numbers = not run.request.counts_as_cuda
-        return StorageTracker(self.ledgers, self._maker, counts_numbers=counts_numbers, shown_by=run.fake.shown_by)
+        return StorageTracker(
+            self.ledgers, self._maker, counts_numbers=counts_numbers, tells_scratch=run.fake.tell_scratch
+        )
 
     def allocations_of(self, tensors: Iterable[torch.Tensor]) -> list[Allocation]:
         """Return what is known of the memory of some tensors, on fake tensors."""
@@ -124,6 +126,11 @@ class StepMemoryObserver(Observer[StepMemory]):
     def has_left(self) -> bool:  # type: ignore[override]  # it changes
         """Whether all steps that were asked for are complete."""
         return not self.is_partial
+
+    @property
+    def num_watched(self) -> int:
+        """How many steps were watched, as far as the program came."""
+        return min(self.phases.step, self._asked)
 
     @property
     def is_before_last(self) -> bool:
