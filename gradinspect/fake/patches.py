@@ -11,7 +11,6 @@ layer, gets memory of its own: torch would copy the storage beside the one that 
 import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any
 
 import torch
@@ -45,15 +44,13 @@ def patched_torch() -> AbstractContextManager[None]:
     )
 
 
-def patched_reads(
-    reading: Callable[[str, Callable[..., Any]], Callable[..., Any]],
-) -> AbstractContextManager[None]:
+def patched_reads(reading: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> AbstractContextManager[None]:
     """Patch what reads all elements of a tensor without an operator.
 
     Args:
         reading: Makes the replacement of a method, given its name and the original.
     """
-    return patched(*(patch_of(partial(reading, name)) for name, patch_of in reading_patches.items()))
+    return patched(*reading_patches(reading))
 
 
 def _outside_fake_mode(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -101,10 +101,16 @@ def format_patch(make: Any) -> Patch:
     return Patch(torch.Tensor, "__format__", make)
 
 
-# Patch what reads all elements of a tensor without an operator.
-reading_patches: dict[str, Callable[[Any], Patch]] = {
-    name: partial(Patch, torch.Tensor, name, is_inherited=True) for name in ("numpy", "tolist")
-}
+def reading_patches(make: Callable[[str, Any], Any]) -> tuple[Patch, ...]:
+    """Patch what reads all elements of a tensor without an operator; fake tensors have a `tolist` of their own.
+
+    Args:
+        make: Makes the replacement, given the name and the original.
+    """
+    places = ((torch.Tensor, "numpy"), (torch.Tensor, "tolist"), (FakeTensor, "tolist"))
+    return tuple(
+        Patch(holder, name, partial(make, name), is_inherited=name not in vars(holder)) for holder, name in places
+    )
 
 
 def distribution_patch() -> Patch:
