@@ -85,7 +85,8 @@ class FakeRun:
         self._stack.enter_context(self._kernels)
         if self._reads is not None:
             self._stack.enter_context(self._reads)
-            self._stack.enter_context(patched_reads(self._reads.reading))
+            if self._reads.replayed is not None:
+                self._stack.enter_context(patched_reads(self._reads.reading))
         self._stack.enter_context(patched_torch())
         if self._device is not None:
             self._stack.enter_context(self._device)

@@ -69,7 +69,7 @@ class AnsweredReads(TorchDispatchMode):
         """Start without a note."""
         super().__init__()
         self._hint = hint
-        self._replayed = replayed
+        self.replayed = replayed
         self.tell_scratch: TellScratch | None = None
         self.is_bound = False  # a size was taken to be the largest possible
         self._is_computing = is_computing
@@ -87,7 +87,7 @@ class AnsweredReads(TorchDispatchMode):
 
         "" if none were needed.
         """
-        replayed = self._replayed
+        replayed = self.replayed
         if replayed is None or not replayed.num_reads:
             return ""
         steps = "one real step" if replayed.num_steps == 1 else f"{replayed.num_steps} real steps"
@@ -98,7 +98,7 @@ class AnsweredReads(TorchDispatchMode):
         """Replace a method that reads all elements."""
 
         def read(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-            replayed = self._replayed
+            replayed = self.replayed
             if replayed is None:
                 return original(tensor, *args, **kwargs)
             place = place_of(name, sys._getframe(1))
@@ -120,8 +120,8 @@ class AnsweredReads(TorchDispatchMode):
         """Run the fake op; where it lacks a value, answer."""
         if answers_device(func, args):
             return args[0].fake_device
-        if self._replayed is not None and depends_on_values(func, args):
-            return self._replay(self._replayed, func, args, kwargs or {})
+        if self.replayed is not None and depends_on_values(func, args):
+            return self._replay(self.replayed, func, args, kwargs or {})
         return self._run(func, args, kwargs or {})
 
     def _replay(self, replayed: ReplayedReads, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
