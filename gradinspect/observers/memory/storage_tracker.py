@@ -54,7 +54,9 @@ _FILL_IN_PLACE = {  # NOTE [Gradients that are filled]
     torch.ops.aten.put.default: torch.ops.aten.put_.default,
 }
 _RECORD_STREAM = torch.ops.aten.record_stream.default
-_TAKES_NUMBERS = frozenset(("add", "sub", "mul", "div"))
+_TAKES_NUMBERS = frozenset((
+    "add", "sub", "rsub", "mul", "div", "remainder", "fmod", "floor_divide", "xlogy", "eq", "ne", "lt", "le", "gt", "ge",
+))  # fmt: skip
 _TAKES_REAL = frozenset((torch.ops.aten.lift_fresh.default,))  # makes a real tensor fake: it is the same one
 
 _Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python

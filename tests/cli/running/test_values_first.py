@@ -191,7 +191,7 @@ def test_it_is_said_which_lines_were_read(tmp_path: Path) -> None:
 def test_plans_read_again_what_a_forward_has_read(tmp_path: Path) -> None:
     """A checkpointed block of experts is routed in backward as it was in forward: predicted as measured."""
     (tmp_path / "train.py").write_text(EXPERTS.replace("(64, 16)", "(2048, 16)").replace("AdamW", "SGD"))
-    done = gradinspect("plan", "train.py", "--fit", "2600KiB", "--try", "--format", "json", cwd=tmp_path)
+    done = gradinspect("plan", "train.py", "--fit", "3MiB", "--try", "--format", "json", cwd=tmp_path)
     found = json.loads(done.stdout)
     best = found["plans"][0]
 
