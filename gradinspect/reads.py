@@ -13,7 +13,7 @@ class MadeTensor(Record, frozen=True):
     dtype: str  # "float32"
 
 
-class Read(Record, frozen=True):
+class TensorRead(Record, frozen=True):
     """One time that something was read."""
 
     file: str
@@ -32,4 +32,4 @@ class ReadValues(Record, frozen=True):
     """All that was read."""
 
     num_steps: int
-    reads: tuple[Read, ...]
+    reads: tuple[TensorRead, ...]

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
-from gradinspect.reads import MadeTensor, Read, ReadValues
+from gradinspect.reads import MadeTensor, ReadValues, TensorRead
 from gradinspect.recording.frames import line_name, user_frames
 from gradinspect.torch_api.devices.allocations import running_node
 from gradinspect.torch_api.fakes import FakeTensor
-from gradinspect.torch_api.operators import is_operator
+from gradinspect.torch_api.operators import is_operator, operator_schemas
 from gradinspect.torch_api.patching.originals import ops
 
 TellScratch: TypeAlias = Callable[[Any, int], None]  # an operator, and bytes
@@ -75,8 +75,8 @@ class ReplayedReads:
         """Sort what was read by its place."""
         self._running = running
         self._num_steps = values.num_steps
-        self._waiting: dict[ReadPlace, deque[Read]] = defaultdict(deque)
-        self._again: dict[tuple[object, ReadPlace], deque[Read]] = defaultdict(deque)
+        self._waiting: dict[ReadPlace, deque[TensorRead]] = defaultdict(deque)
+        self._again: dict[tuple[object, ReadPlace], deque[TensorRead]] = defaultdict(deque)
         self._num_calls = 0
         self._lines: dict[str, None] = {}
         self._num_reads = 0
@@ -98,7 +98,7 @@ class ReplayedReads:
         """How many steps were made with values."""
         return self._num_steps
 
-    def take(self, place: ReadPlace, shapes: tuple[tuple[int, ...], ...]) -> Read | None:
+    def take(self, place: ReadPlace, shapes: tuple[tuple[int, ...], ...]) -> TensorRead | None:
         """Return the next answer; None if there is none, or that of something else."""
         found = self._next(place, shapes)
         return None if found is None or found.shapes != shapes else found
@@ -109,7 +109,7 @@ class ReplayedReads:
         if place.file:
             self._lines.setdefault(line_name(place.file, place.line))
 
-    def _next(self, place: ReadPlace, shapes: tuple[tuple[int, ...], ...]) -> Read | None:
+    def _next(self, place: ReadPlace, shapes: tuple[tuple[int, ...], ...]) -> TensorRead | None:
         waiting = self._waiting.get(place)
         if waiting and (not place.in_backward or waiting[0].shapes == shapes):
             read = waiting.popleft()
@@ -117,7 +117,7 @@ class ReplayedReads:
             return read
         return self._read_again(place) if place.in_backward else None
 
-    def _remember(self, place: ReadPlace, read: Read) -> None:
+    def _remember(self, place: ReadPlace, read: TensorRead) -> None:
         """Keep what a forward has read until the next backward call has ended: a block may be run again in that."""
         if place.in_backward:
             return
@@ -127,13 +127,13 @@ class ReplayedReads:
             self._num_calls = num_calls
         self._again[module, place].append(read)
 
-    def _read_again(self, place: ReadPlace) -> Read | None:
+    def _read_again(self, place: ReadPlace) -> TensorRead | None:
         """Return what a checkpointed block has read in its forward."""
         left = self._again.get((self._running()[0], place._replace(in_backward=False)))
         return left.popleft() if left else None
 
 
-def tensor_of(read: Read, tensor: torch.Tensor) -> torch.Tensor | None:
+def tensor_of(read: TensorRead, tensor: torch.Tensor) -> torch.Tensor | None:
     """Return a real tensor with what was read of a fake one; an array of its memory keeps both.
 
     Outside the fake mode.
@@ -148,18 +148,18 @@ def tensor_of(read: Read, tensor: torch.Tensor) -> torch.Tensor | None:
     return ops.reshape(real, read.shapes[0])
 
 
-def number_of(read: Read) -> Any:
+def number_of(read: TensorRead) -> Any:
     """Return the number that was read; None if it was none."""
     return _PARSE[read.kind](read.number) if read.kind in _PARSE else None
 
 
-def results_of(read: Read, func: Any, args: tuple[Any, ...]) -> Any:
+def results_of(read: TensorRead, func: Any, args: tuple[Any, ...]) -> Any:
     """Make the results of an operator, as large as they were, where its first argument is; None if it made none."""
     device = next((arg.device for arg in args if isinstance(arg, FakeTensor)), None)
     if not read.made or device is None:
         return None
     results = [_made(one, device) for one in read.made]
-    return results[0] if len(func._schema.returns) == 1 else tuple(results)
+    return results[0] if len(operator_schemas(func, "")[0].returns) == 1 else tuple(results)
 
 
 def _made(one: MadeTensor, device: torch.device) -> torch.Tensor:

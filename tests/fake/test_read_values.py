@@ -1,15 +1,15 @@
 """What was read in real steps is read again in its order, by place and shape."""
 
 from gradinspect.fake.read_values import ReadPlace, ReplayedReads, number_of
-from gradinspect.reads import Read, ReadValues
+from gradinspect.reads import ReadValues, TensorRead
 
 HERE = ReadPlace("train.py", 3, "aten._local_scalar_dense.default", in_backward=False)
 AGAIN = HERE._replace(in_backward=True)
 
 
-def read(number: str, place: ReadPlace = HERE, shape: tuple[int, ...] = ()) -> Read:
+def read(number: str, place: ReadPlace = HERE, shape: tuple[int, ...] = ()) -> TensorRead:
     """Make a read of an integer."""
-    return Read(**place._asdict(), shapes=(shape,), number=number, kind="int")
+    return TensorRead(**place._asdict(), shapes=(shape,), number=number, kind="int")
 
 
 class Running:

@@ -19,8 +19,8 @@ def main(given: str) -> int:
     """Do what our parent process asks, and return the exit code.
 
     Args:
-        given: A file with the request, where to write, and what is wanted: a kind of graphs, in a folder; or so many
-            steps, in a file. Not an argument, because the system limits the length of one.
+        given: A file with the request, where to write, and what is wanted: a kind of graphs, in a folder; or a
+            number of steps, in a file. Not an argument, because the system limits the length of one.
     """
     return exit_code_of(lambda: record(Path(given)), [])
 

@@ -7,7 +7,9 @@ than the machine has, and no longer than `MOST_SECONDS`.
 import ctypes
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,11 +19,12 @@ from gradinspect.fake.read_values import ReadPlace, depends_on_values, place_of,
 from gradinspect.observers.memory.kernel_scratch import run_measured
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.storage_purposes import Label
-from gradinspect.reads import MadeTensor, Read, ReadValues
+from gradinspect.reads import MadeTensor, ReadValues, TensorRead
 from gradinspect.recording.values.storages import plain_tensors, storage_of
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.devices import accelerators
 from gradinspect.torch_api.modes import TorchDispatchMode, unobserved
 from gradinspect.torch_api.patching.originals import ops
 
@@ -53,6 +56,7 @@ class ReadValuesObserver(Observer[ReadValues]):
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Keep what is read."""
+        _stay_within_memory()
         self._run.stop_after(MOST_SECONDS)
         with self._steps.attached(), patched_reads(self._reads.reading):
             yield
@@ -76,7 +80,7 @@ class _ReadRecorder(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[Read] = []
+        self.found: list[TensorRead] = []
         self._bytes_left = MOST_BYTES
 
     def label(self, labels: Iterable[Label]) -> None:
@@ -116,7 +120,7 @@ class _ReadRecorder(TorchDispatchMode):
         return result
 
     def _keep(self, place: ReadPlace, args: tuple[Any, ...], **answer: Any) -> None:
-        self.found.append(Read(**place._asdict(), shapes=shapes_of(args), **answer))
+        self.found.append(TensorRead(**place._asdict(), shapes=shapes_of(args), **answer))
 
     def _contents(self, tensor: torch.Tensor) -> bytes | None:
         """Copy the elements of a tensor, by rows; None where too many have been copied."""
@@ -127,6 +131,19 @@ class _ReadRecorder(TorchDispatchMode):
         with unobserved():
             copied = ops.contiguous(ops.to(ops.detach(tensor), "cpu"))
             return ctypes.string_at(ops.data_ptr(copied), num_bytes)
+
+
+def _stay_within_memory() -> None:
+    """Let what asks for more memory than the machine has left fail, rather than have the system end some process."""
+    if accelerators.is_there():
+        return  # whose drivers reserve far more addresses than memory
+    with suppress(ImportError, OSError, StopIteration, ValueError):  # another system
+        resource = import_module("resource")
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        left = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (used + left, most))
 
 
 def _makes_tensors(func: Any) -> bool:

@@ -55,7 +55,8 @@ _FILL_IN_PLACE = {  # NOTE [Gradients that are filled]
 }
 _RECORD_STREAM = torch.ops.aten.record_stream.default
 _TAKES_NUMBERS = frozenset((
-    "add", "sub", "rsub", "mul", "div", "remainder", "fmod", "floor_divide", "xlogy", "eq", "ne", "lt", "le", "gt", "ge",
+    "add", "sub", "rsub", "mul", "div", "remainder", "fmod", "floor_divide", "xlogy", "eq", "ne", "lt", "le", "gt",
+    "ge",
 ))  # fmt: skip
 _TAKES_REAL = frozenset((torch.ops.aten.lift_fresh.default,))  # makes a real tensor fake: it is the same one
 
