@@ -22,6 +22,10 @@ class GradInspectError(Exception):
         self.hint = hint
 
 
+class MissingValuesError(GradInspectError):
+    """The program reads values, which fake tensors do not have."""
+
+
 class ScriptFailedError(Exception):
     """The user's script failed, or ended with an exit code that is passed on. Its traceback has been printed."""
 

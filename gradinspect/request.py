@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gradinspect.reads import ReadValues
 from gradinspect.source import InputSpec, Source
 
 At: TypeAlias = Literal["backward", "end", "call"]
@@ -47,6 +48,7 @@ class Request:
     sizes_hint: str = "Move it after the backward call, or run without --fake."  # where a size depends on values
     answers_reads: bool = False  # of a fake scalar that is printed: give it a number
     hint: float | None = None  # the number that every read of a fake scalar gets
+    reads: ReadValues | None = None  # what real steps have read, to be read again on fake tensors
     device: str | None = None  # of fake tensors for which the program names none
     job: FakeJob | None = None  # be this rank of it; the other ranks are not there
     counts_as_cuda: bool = False  # put storages into blocks as CUDA's caching allocator does

@@ -25,9 +25,8 @@ from gradinspect.cli.options.whole_steps import (
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.output.step_files import SUFFIXES, parse_step_targets, write_step_targets
-from gradinspect.cli.running import questions
-from gradinspect.cli.running.pipeline import report_on
 from gradinspect.cli.running.size_search import search_size
+from gradinspect.cli.running.values_first import report_step_memory
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.renderers.data.plan import SIZES
 from gradinspect.renderers.data.step_memory import render_step_memory_json
@@ -128,7 +127,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         check_no_run_option(given, request.label, "a file")
         report(read_step_memory(request.source.path))
     else:
-        report_on(asked, questions.step_memory(steps), report)
+        report_step_memory(asked, steps, report)
     return 0 if fits else FOUND_SOMETHING
 
 

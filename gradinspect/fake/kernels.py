@@ -3,7 +3,8 @@
 NOTE [Kernels that differ from their shape functions]
 Batch, layer and group norm of a half-precision input with float32 weights keep their statistics in float32 on the CPU;
 the shape functions say half. oneDNN's recurrent layers keep a workspace whose size only oneDNN knows; the shape
-function says none, so the layer is run once on zeros to find out. Both were compared op by op on torch 2.13.
+function says none, so the layer is run once on zeros to find out. A few losses are reduced within the memory of the
+unreduced ones, which the scalar then keeps. All were compared op by op on torch 2.13.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,13 @@ _WEIGHT_PLACE = {
     _ATEN.native_group_norm.default: 1,
     _ATEN.native_batch_norm.default: 1,
 }
+_REDUCTION_PLACE = {  # of losses whose scalar keeps the memory of all: that of the argument
+    _ATEN.mse_loss.default: 2,
+    _ATEN.smooth_l1_loss.default: 2,
+    _ATEN.soft_margin_loss.default: 2,
+    _ATEN.binary_cross_entropy.default: 3,
+}
+_MEAN = 1
 _RECURRENT = _ATEN.mkldnn_rnn_layer.default
 _WORKSPACE = 3  # index among the outputs
 _ALWAYS_THERE = ("cpu", "meta")
@@ -55,6 +63,8 @@ class FakeKernels(TorchDispatchMode):
         place = _WEIGHT_PLACE.get(func)
         if place is not None:
             return _with_wide_statistics(result, args[0], args[place])
+        if func in _REDUCTION_PLACE:
+            return _in_memory_of_all(result, args, _REDUCTION_PLACE[func])
         if func is _RECURRENT and isinstance(result[0], FakeTensor):
             return self._with_workspace(func, result, args)
         return result
@@ -76,6 +86,15 @@ class FakeKernels(TorchDispatchMode):
         with unset_fake_temporarily():
             real = [torch.zeros(arg[0], dtype=arg[1], device="cpu") if isinstance(arg, tuple) else arg for arg in looks]
             return int(func(*real)[_WORKSPACE].numel())
+
+
+def _in_memory_of_all(result: torch.Tensor, args: tuple[Any, ...], place: int) -> torch.Tensor:
+    """Put a reduced loss into the memory of the unreduced ones, on the CPU."""
+    reduction = args[place] if len(args) > place else _MEAN
+    if not reduction or result.device.type != "cpu":
+        return result
+    whole = torch.empty(torch.broadcast_shapes(args[0].shape, args[1].shape), dtype=result.dtype, device=result.device)
+    return torch.as_strided(whole, (), ()) if whole.numel() else result
 
 
 def _with_wide_statistics(result: Any, tensor: torch.Tensor, weight: torch.Tensor | None) -> Any:

@@ -15,9 +15,10 @@ from typing import Self
 
 import torch
 
-from gradinspect.errors import GradInspectError, text_of
+from gradinspect.errors import GradInspectError, MissingValuesError, text_of
 from gradinspect.fake.kernels import FakeKernels
-from gradinspect.fake.patches import patched_torch
+from gradinspect.fake.patches import patched_reads, patched_torch
+from gradinspect.fake.read_values import TellScratch
 from gradinspect.fake.values import AnsweredReads
 from gradinspect.recording.frames import RUNNERS, is_user_file
 from gradinspect.recording.values.tensors import PLAIN_TYPES
@@ -63,12 +64,29 @@ class FakeRun:
         """Warnings for the reader of the result."""
         return (WARNING, *self._kernels.warnings, *(() if self._reads is None else self._reads.notes))
 
+    @property
+    def values_from(self) -> str:
+        """Where values that were read come from; "" if none were needed, or all were assumed."""
+        return "" if self._reads is None else self._reads.values_from
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether a size that depends on values was taken to be the largest possible."""
+        return self._reads is not None and self._reads.is_bound
+
+    def tell_scratch(self, tell: TellScratch) -> None:
+        """Have somebody told of scratch memory that kernels had in real steps, before their results are made."""
+        if self._reads is not None:
+            self._reads.tell_scratch = tell
+
     def __enter__(self) -> Self:
         """Make tensors fake."""
         self._stack.enter_context(fake_tensor_mode())
         self._stack.enter_context(self._kernels)
         if self._reads is not None:
             self._stack.enter_context(self._reads)
+            if self._reads.replayed is not None:
+                self._stack.enter_context(patched_reads(self._reads.reading))
         self._stack.enter_context(patched_torch())
         if self._device is not None:
             self._stack.enter_context(self._device)
@@ -98,7 +116,7 @@ def explain_fake_error(error: BaseException | None, hint: str, sizes_hint: str) 
             return explained
         if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
             what, help_ = (_SIZED, sizes_hint) if isinstance(error, NEEDS_SIZE) else ("reads values", hint)
-            return GradInspectError(f"{_place(error)} {what}, which fake tensors do not have.", help_)
+            return MissingValuesError(f"{_place(error)} {what}, which fake tensors do not have.", help_)
         if _NO_DATA in text_of(error):
             what = "needs the data of tensors, as communication between processes does, and fake tensors have none."
             return GradInspectError(f"{_place(error)} {what}", _WITH_DATA)

@@ -23,6 +23,7 @@ from gradinspect.torch_api.fakes import (
     distribution_patch,
     format_patch,
     loader_patches,
+    reading_patches,
     set_fake_device,
     truncated_normal_patch,
     unset_fake_temporarily,
@@ -41,6 +42,15 @@ def patched_torch() -> AbstractContextManager[None]:
         format_patch(_formatting),
         deepcopy_patch(_copying),
     )
+
+
+def patched_reads(reading: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> AbstractContextManager[None]:
+    """Patch what reads all elements of a tensor without an operator.
+
+    Args:
+        reading: Makes the replacement of a method, given its name and the original.
+    """
+    return patched(*reading_patches(reading))
 
 
 def _outside_fake_mode(original: Callable[..., Any]) -> Callable[..., Any]:

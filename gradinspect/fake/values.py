@@ -20,16 +20,27 @@ from typing import Any
 import torch
 
 from gradinspect.fake.assumptions import Assumptions
+from gradinspect.fake.read_values import (
+    ReplayedReads,
+    TellScratch,
+    depends_on_values,
+    number_of,
+    place_of,
+    results_of,
+    shapes_of,
+    tensor_of,
+)
 from gradinspect.fake.sizes import largest_result
 from gradinspect.recording.frames import line_name, user_frames
 from gradinspect.torch_api.fakes import (
     NEEDS_VALUES,
+    FakeTensor,
     answers_device,
     give_values,
     reads_scalar,
     unset_fake_temporarily,
 )
-from gradinspect.torch_api.modes import TorchDispatchMode
+from gradinspect.torch_api.modes import TorchDispatchMode, unobserved
 from gradinspect.units import format_count
 
 LOGGED = 1.0  # a loss that is neither NaN nor infinite
@@ -49,12 +60,18 @@ class AnsweredReads(TorchDispatchMode):
     Args:
         hint: The number that every read gets; None: only what looks like logging gets one.
         is_computing: Whether a module or the engine runs now.
+        replayed: What was read in real steps, and is read again. NOTE [Values of real steps] in `read_values`.
     """
 
-    def __init__(self, hint: float | None, is_computing: Callable[[], bool]) -> None:
+    def __init__(
+        self, hint: float | None, is_computing: Callable[[], bool], replayed: ReplayedReads | None = None
+    ) -> None:
         """Start without a note."""
         super().__init__()
         self._hint = hint
+        self.replayed = replayed
+        self.tell_scratch: TellScratch | None = None
+        self.is_bound = False  # a size was taken to be the largest possible
         self._is_computing = is_computing
         self._lines: dict[str, dict[str, None]] = {}  # by what was assumed there
         self._assumptions = Assumptions()
@@ -64,21 +81,79 @@ class AnsweredReads(TorchDispatchMode):
         """What the reader of the result must know."""
         return tuple(f"{what}: {_listed(lines)}." for what, lines in self._lines.items())
 
+    @property
+    def values_from(self) -> str:
+        """Say where values come from that were read: `Values read at train.py:12 (7 reads) are those of 2 real steps`.
+
+        "" if none were needed.
+        """
+        replayed = self.replayed
+        if replayed is None or not replayed.num_reads:
+            return ""
+        steps = "one real step" if replayed.num_steps == 1 else f"{replayed.num_steps} real steps"
+        reads = format_count(replayed.num_reads, "read")
+        return f"Values read at {_listed(replayed.lines)} ({reads}) are those of {steps}."
+
+    def reading(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Replace a method that reads all elements."""
+
+        def read(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            replayed = self.replayed
+            if replayed is None:
+                return original(tensor, *args, **kwargs)
+            place = place_of(name, sys._getframe(1))
+            found = replayed.take(place, shapes_of((tensor,)))
+            with unset_fake_temporarily(), unobserved():
+                real = None if found is None else tensor_of(found, tensor)
+                result = None if real is None else original(real, *args, **kwargs)
+            if result is None:
+                return original(tensor, *args, **kwargs)
+            if isinstance(tensor, FakeTensor):
+                replayed.count(place)
+            return result
+
+        return read
+
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run the fake op; where it lacks a value, answer."""
         if answers_device(func, args):
             return args[0].fake_device
-        if func in _DRAWS:
-            return _drawn(func(*args, **(kwargs or {})), func, args, kwargs or {})
+        if self.replayed is not None and depends_on_values(func, args):
+            return self._replay(self.replayed, func, args, kwargs or {})
+        return self._run(func, args, kwargs or {})
+
+    def _replay(self, replayed: ReplayedReads, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer with what was read in real steps; sizes only where they are not known."""
+        place = place_of(str(func), sys._getframe(2))
+        found = replayed.take(place, shapes_of(args))
+        number = None if found is None else number_of(found)
+        if number is not None:
+            replayed.count(place)
+            return number
+        if found is None or not found.made:
+            return self._run(func, args, kwargs)
         try:
-            result = func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
+        except NEEDS_VALUES:
+            replayed.count(place)
+            if self.tell_scratch is not None and found.scratch_bytes:
+                self.tell_scratch(func, found.scratch_bytes)
+            return results_of(found, func, args)
+
+    def _run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the fake op; where it lacks a value, assume one."""
+        if func in _DRAWS:
+            return _drawn(func(*args, **kwargs), func, args, kwargs)
+        try:
+            result = func(*args, **kwargs)
         except NEEDS_VALUES:
             is_read = func is reads_scalar
-            what, result = self._answer(args[0]) if is_read else (LARGEST, largest_result(func, args, kwargs or {}))
+            what, result = self._answer(args[0]) if is_read else (LARGEST, largest_result(func, args, kwargs))
             if result is None:
                 raise
+            self.is_bound = self.is_bound or not is_read
             self._note(what)
         else:
             if func is _WRITTEN_DOWN:
@@ -88,7 +163,7 @@ class AnsweredReads(TorchDispatchMode):
 
     def _note(self, what: str) -> None:
         """Note the line that runs, and what was assumed there."""
-        frame = next(user_frames(sys._getframe(2)), None)
+        frame = next(user_frames(sys._getframe(3)), None)
         if frame is not None:
             self._lines.setdefault(what, {}).setdefault(line_name(frame.f_code.co_filename, frame.f_lineno))
 

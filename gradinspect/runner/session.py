@@ -11,6 +11,7 @@ import torch
 from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, ScriptFailedError, text_of
 from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.fake.ranks import fake_ranks
+from gradinspect.fake.read_values import ReplayedReads
 from gradinspect.fake.values import AnsweredReads
 from gradinspect.graph import CallKind, CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
@@ -101,12 +102,27 @@ class Session(Generic[T]):
             process_state=self._process_state,
             interceptor=EngineInterceptor(self._on_engine_call, sees_fake=request.fake, on_missed=self._on_missed),
             stopper=Stopper(),
-            fake=_fake_run(request, recorder) if request.fake else None,
+            fake=self._fake_run(recorder) if request.fake else None,
         )
         self._run.interceptor.recorder = recorder
         self._observer = make_observer(self._run)
         self._ran_loss = False
         self._models: dict[str, str] = {}  # classes of modules that a script defines, and how to call them
+
+    def _fake_run(self, recorder: Recorder) -> FakeRun:
+        """Make the fake mode, which answers what reads values if the request asks for it."""
+        request = self._request
+
+        def running() -> tuple[int | None, int]:
+            counts = self._run.interceptor.counts
+            return recorder.running_module, counts.backwards + counts.grads
+
+        def is_computing() -> bool:
+            return recorder.running_module is not None or running_node() is not None
+
+        replayed = None if request.reads is None else ReplayedReads(request.reads, running)
+        reads = AnsweredReads(request.hint, is_computing, replayed) if request.answers_reads else None
+        return FakeRun(request.device, reads)
 
     def run(self) -> T:
         """Run the program and return the result of the observer.
@@ -440,12 +456,3 @@ def _lacks_argument(error: BaseException) -> bool:
 
 def _ran_backward(label: str) -> str:
     return f"'{label}' calls no backward, so backward of the sum of its output was run; --loss chooses another loss."
-
-
-def _fake_run(request: Request, recorder: Recorder) -> FakeRun:
-    """Make the fake mode, which answers what reads values if the request asks for it."""
-
-    def is_computing() -> bool:
-        return recorder.running_module is not None or running_node() is not None
-
-    return FakeRun(request.device, AnsweredReads(request.hint, is_computing) if request.answers_reads else None)

@@ -1,5 +1,7 @@
 """Fake tensors: torch's mode for running without memory, and the patches that ordinary programs need with it."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -97,6 +99,18 @@ def deepcopy_patch(make: Any) -> Patch:
 def format_patch(make: Any) -> Patch:
     """Patch what formats a tensor in an f-string."""
     return Patch(torch.Tensor, "__format__", make)
+
+
+def reading_patches(make: Callable[[str, Any], Any]) -> tuple[Patch, ...]:
+    """Patch what reads all elements of a tensor without an operator; fake tensors have a `tolist` of their own.
+
+    Args:
+        make: Makes the replacement, given the name and the original.
+    """
+    places = ((torch.Tensor, "numpy"), (torch.Tensor, "tolist"), (FakeTensor, "tolist"))
+    return tuple(
+        Patch(holder, name, partial(make, name), is_inherited=name not in vars(holder)) for holder, name in places
+    )
 
 
 def distribution_patch() -> Patch:

@@ -78,8 +78,6 @@ def test_each_grouping_is_shown(by: str) -> None:
 @pytest.mark.parametrize(
     ("program", "options", "sentence"),
     [
-        (READS, (), "'if loss < 3:' (train.py:9) reads values, which fake tensors do not have. "
-         "Run with --real, or give the number to answer with: --hint 1.\n"),
         (READS.replace("if loss < 3:", "if torch.bincount(weight.long().flatten()).numel():"), ("--hint", "1"),
          "'if torch.bincount(weight.long().flatten()).numel():' (train.py:9) makes a tensor whose size depends on "
          "values, which fake tensors do not have. Run with --real.\n"),
@@ -96,7 +94,7 @@ def test_each_grouping_is_shown(by: str) -> None:
          "'--device cuda' is for a prediction, and --real measures the device of the program. Remove one.\n"),
         (PROGRAMS["SGD"], ("--limit", "0"), "'--limit 0' leaves no memory at all. Give a size such as 24GiB.\n"),
     ],
-    ids=["values", "size of values", "hint is no number", "hint of values", "no backward", "no size", "no device",
+    ids=["size of values", "hint is no number", "hint of values", "no backward", "no size", "no device",
          "real device", "0"],
 )  # fmt: skip
 def test_what_cannot_be_done_is_one_sentence(
@@ -109,6 +107,19 @@ def test_what_cannot_be_done_is_one_sentence(
     assert done.returncode == 2
     assert done.stderr == f"gradinspect: {sentence}"
     assert "It fits" not in done.stdout
+
+
+def test_what_reads_values_is_named_where_the_program_has_no_second_run(tmp_path: Path) -> None:
+    """It has made a folder, and cannot make it again. NOTE [Runs for values] in `values_first`."""
+    (tmp_path / "train.py").write_text(READS.replace("import torch\n", "import os, torch; os.mkdir('made')\n", 1))
+    done = gradinspect("fit", "train.py", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "running 'train.py' with values, for what it reads\n"
+        "gradinspect: 'if loss < 3:' (train.py:9) reads values, which fake tensors do not have. "
+        "Run with --real, or give the number to answer with: --hint 1.\n"
+    )
 
 
 def test_a_capture_file_holds_no_whole_step(tmp_path: Path) -> None:
@@ -188,17 +199,17 @@ def test_a_number_that_is_given_answers_every_read(tmp_path: Path) -> None:
     assert "Values that are read were taken to be 2: train.py:9, train.py:10." in done.stdout
 
 
-def test_what_a_module_reads_is_not_answered(tmp_path: Path) -> None:
+def test_what_a_module_reads_is_not_assumed(tmp_path: Path) -> None:
     """It may decide what the module computes."""
-    (tmp_path / "train.py").write_text(
+    program = (
         "import torch\nclass Net(torch.nn.Linear):\n    def forward(self, x):\n"
         "        return super().forward(x) * x.mean().item()\n"
         "Net(2, 2)(torch.ones(3, 2)).sum().backward()\n"
     )
-    done = gradinspect("fit", "train.py", cwd=tmp_path)
+    done = gradinspect("fit", "-", cwd=tmp_path, typed=program)
 
     assert done.returncode == 2
-    assert "(train.py:4) reads values" in done.stderr
+    assert "(<stdin>:4) reads values" in done.stderr
 
 
 def test_the_record_is_kept_and_read(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Sizes and counts that depend on values: `fit` takes the largest, and says so."""
+"""Sizes and counts that depend on values: `fit` takes the largest, and says so, where the program has no second run.
+
+A program from stdin has none. NOTE [Runs for values] in `values_first`.
+"""
 
 import json
 from pathlib import Path
@@ -60,9 +63,8 @@ assert right == 32, right
 
 def test_where_all_is_selected_the_bound_is_what_is_measured(tmp_path: Path) -> None:
     """To the byte: masks, positions, unique values and rows, least squares, and a size that is a count."""
-    (tmp_path / "train.py").write_text(SELECTING)
     predicted, measured = (
-        json.loads(gradinspect("fit", "train.py", *options, "--format", "json", cwd=tmp_path).stdout)
+        json.loads(gradinspect("fit", "-", *options, "--format", "json", cwd=tmp_path, typed=SELECTING).stdout)
         for options in ((), ("--real",))
     )
 
@@ -85,14 +87,14 @@ def test_numbers_are_taken_to_be_finite(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["bad |= x > 0", "bad.fill_(True)", "bad[0] = True"])
 def test_nothing_is_assumed_of_what_is_written_to(line: str, tmp_path: Path) -> None:
     """Its values may be others now."""
-    (tmp_path / "train.py").write_text(
+    program = (
         f"import torch\nx = torch.randn(9, requires_grad=True)\nbad = torch.isnan(x)\n{line}\n"
         "if bad.any():\n    x = x * 2\nx.sum().backward()\n"
     )
-    done = gradinspect("fit", "train.py", cwd=tmp_path)
+    done = gradinspect("fit", "-", cwd=tmp_path, typed=program)
 
     assert done.returncode == 2
-    assert "'if bad.any():' (train.py:5) reads values" in done.stderr
+    assert "'if bad.any():' (<stdin>:5) reads values" in done.stderr
 
 
 def test_a_hint_is_what_is_answered(tmp_path: Path) -> None:
@@ -110,12 +112,12 @@ def test_numbers_that_are_written_down_are_known_until_others_are_written(
     change: str, status: int, tmp_path: Path
 ) -> None:
     """As the lengths of sequences; what depends on values that are not there makes them unknown."""
-    (tmp_path / "train.py").write_text(
+    program = (
         "import torch\nx = torch.randn(3, 9, 4, requires_grad=True)\nlengths = torch.tensor([3, 5, 7])\n"
         f"{change}\nlongest = lengths.max().item()\n(x[:, :longest] * 2).sum().backward()\n"
         "assert longest == 7\n"
     )
-    done = gradinspect("fit", "train.py", "--continue", cwd=tmp_path)
+    done = gradinspect("fit", "-", "--continue", cwd=tmp_path, typed=program)
 
     assert done.returncode == status, done.stderr
     assert ("reads values" in done.stderr) == bool(status)

@@ -158,6 +158,8 @@ class StepMemory(Shown, Record, frozen=True):
     steps: tuple[StepPeak, ...]
     curve: tuple[CurvePoint, ...]
     made_up: str = ""  # what the step is, if the program makes none
+    values_from: str = ""  # where values come from that were read on fake tensors; "": none were needed
+    is_bound: bool = False  # sizes that depend on values were taken to be the largest possible
     notes: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()  # of the largest storages
     device: DeviceMemory | None = None  # None: only storages were counted

@@ -1,20 +1,12 @@
 """Several sources on one command line, each in a state of its own: a program is run in a child process.
 
-NOTE [Children are what is running]
-`python -m gradinspect` would run whatever has that name in the current folder. So a child is told where our package is,
-imports it from there, and forgets the place again: its search path is that of a program in the current folder. It gets
-the options of our own interpreter (-O, -P, -W), which a program may depend on.
-
 The child inherits our streams, so that the program prints and reads what it would, and its errors are those of every
-verb. It leaves a capture file, which is read as any other.
+verb. It leaves a capture file, which is read as any other. NOTE [Children are what is running] in `own_process`.
 """
 
-import os
 import pickle
 import secrets
 import shlex
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 import typer
 
-import gradinspect
 from gradinspect.cli.options.command_line import split_arguments
 from gradinspect.cli.options.request import takes_source
+from gradinspect.cli.running.own_process import run_own_process
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.graph import Graph
 from gradinspect.request import Request
@@ -32,12 +24,6 @@ from gradinspect.source import CaptureFile
 from gradinspect.storage import comparable_digest, read_graph
 
 _NOT_FLUSHED = 120  # Python ends so if the program left a stream that cannot be flushed
-_CHILD = (
-    "import sys; sys.path.insert(0, sys.argv[1]); import gradinspect; del sys.path[0]; "
-    "from gradinspect.cli.running.child import main; sys.exit(main(sys.argv[2]))"
-)
-
-
 Wanted = Literal["graph", "values", "calls"]
 
 
@@ -125,31 +111,16 @@ def read_source(source: Source, wanted: Wanted = "graph") -> tuple[Graph, ...]:
         return tuple(read_graph(path) for path in sorted(captures, key=lambda path: int(path.stem)))
 
 
-def _interpreter() -> list[str]:
-    """Return our interpreter with its options."""
-    return [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]  # multiprocessing does so too
-
-
-def _place() -> str:
-    """Return the folder or zip file that our package is in."""
-    return str(Path(os.path.abspath(gradinspect.__file__)).parent.parent)  # noqa: PTH100  # resolve() would follow links
-
-
 def _run_child(source: Source, folder: Path, wanted: Wanted) -> None:
     given = folder / "request"
     given.write_bytes(pickle.dumps((source.request, str(folder), wanted)))
     try:
-        child = subprocess.Popen([*_interpreter(), "-c", _CHILD, _place(), str(given)])  # noqa: S603  # ourselves
+        code = run_own_process(given)
     except OSError as error:
         raise GradInspectError(
             f"'{source.label}' needs a process of its own, which cannot be started: {error.strerror}.",
             "Export each graph with `gradinspect export -o run.json`, and compare the files.",
         ) from None
-    try:
-        code = child.wait()
-    except KeyboardInterrupt:
-        child.wait()  # it was interrupted too
-        raise
     if code < 0:
         raise ScriptFailedError(f"'{source.label}' was ended by signal {-code}.")
     is_there = (folder / "0.json").is_file()

@@ -1,4 +1,4 @@
-"""The child process of `cli.sources`: run one program, and leave its graphs in capture files."""
+"""A process of its own: run one program, and leave its graphs in capture files, or what its steps need in a file."""
 
 from gradinspect.isolation import OwnSearchPath
 
@@ -6,9 +6,12 @@ with OwnSearchPath():
     import pickle
     from pathlib import Path
 
+    import msgspec
+
     from gradinspect.cli.program import exit_code_of
     from gradinspect.cli.running import questions
     from gradinspect.cli.running.pipeline import answer
+    from gradinspect.cli.running.values_first import answer_with_values
     from gradinspect.graph import Graph
 
 
@@ -16,8 +19,8 @@ def main(given: str) -> int:
     """Do what our parent process asks, and return the exit code.
 
     Args:
-        given: A file with the request, the folder of the capture files, and what is wanted. Not an argument, because
-            the system limits the length of one.
+        given: A file with the request, where to write, and what is wanted: a kind of graphs, in a folder; or a
+            number of steps, in a file. Not an argument, because the system limits the length of one.
     """
     return exit_code_of(lambda: record(Path(given)), [])
 
@@ -25,6 +28,11 @@ def main(given: str) -> int:
 def record(given: Path) -> None:
     """Run the program of a request, as `main` says."""
     request, folder, wanted = pickle.loads(given.read_bytes())  # noqa: S301  # what our own process wrote
+    if isinstance(wanted, int):
+        memory = answer_with_values(request, wanted)
+        if memory is not None:
+            Path(folder).write_bytes(msgspec.json.encode(memory))
+        return
 
     def write(graphs: tuple[Graph, ...]) -> None:
         from gradinspect.storage import encode_graph, write_file  # noqa: PLC0415  # after torch: see `report_on`

@@ -10,7 +10,7 @@ import msgspec
 from gradinspect.cli.output.bug_report import bug_sentence
 from gradinspect.cli.running.own_imports import import_packages, import_session
 from gradinspect.cli.running.questions import Question
-from gradinspect.errors import INTERRUPTED, GradInspectError, InternalError, ScriptFailedError
+from gradinspect.errors import INTERRUPTED, GradInspectError, InternalError, MissingValuesError, ScriptFailedError
 from gradinspect.graph import Record
 from gradinspect.isolation import Imports
 from gradinspect.request import Request
@@ -35,6 +35,7 @@ class _Refused(Record, frozen=True):
     message: str
     hint: str = ""
     exit_code: int = 0  # of a program that failed
+    lacks_values: bool = False
 
 
 class _Bug(Record, frozen=True):
@@ -87,7 +88,8 @@ class ForkedRuns:
         try:
             self._deliver(question, request, lambda result: send(b"+" + msgspec.json.encode(result)))
         except GradInspectError as error:
-            send(b"-" + msgspec.json.encode(_refused(error.message, error.hint)))
+            lacks_values = isinstance(error, MissingValuesError)
+            send(b"-" + msgspec.json.encode(_refused(error.message, error.hint, lacks_values=lacks_values)))
         except ScriptFailedError as error:
             lost = device_is_lost()
             refused = _refused(*_NO_DEVICE) if lost else _refused(str(error), exit_code=error.exit_code)
@@ -128,13 +130,16 @@ def result_of(request: Request, kind: type[T], sent: bytes, status: int) -> T:
             raise KeyboardInterrupt
         if refused.exit_code:
             raise ScriptFailedError(refused.message, refused.exit_code)
-        raise GradInspectError(refused.message, refused.hint)
+        kind_of_error = MissingValuesError if refused.lacks_values else GradInspectError
+        raise kind_of_error(refused.message, refused.hint)
     return msgspec.json.decode(sent[1:], type=kind)
 
 
-def _refused(message: str, hint: str = "", exit_code: int = 0) -> _Refused:
+def _refused(message: str, hint: str = "", exit_code: int = 0, *, lacks_values: bool = False) -> _Refused:
     """Say it so that it can be sent: names may have lone surrogates."""
-    return _Refused(message=escape_control(message), hint=escape_control(hint), exit_code=exit_code)
+    return _Refused(
+        message=escape_control(message), hint=escape_control(hint), exit_code=exit_code, lacks_values=lacks_values
+    )
 
 
 def _nothing() -> None:

@@ -19,7 +19,8 @@ from gradinspect.analyses.planning.trial import RealSteps
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns, result_of
 from gradinspect.cli.running.size_search import WholeSize, with_size
-from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.cli.running.values_first import values_of
+from gradinspect.errors import GradInspectError, MissingValuesError, ScriptFailedError
 from gradinspect.request import Request
 from gradinspect.runner.branches import WaitingRun
 
@@ -58,7 +59,26 @@ class PlannedRuns:
             GradInspectError: There was nothing to see.
             ScriptFailedError: The program failed.
         """
-        return self._start(NO_CHANGE, is_silent=False).plain
+        try:
+            plain = self._start(NO_CHANGE, is_silent=False).plain
+        except MissingValuesError:
+            if not self._take_values():
+                raise
+            return self._start(NO_CHANGE, is_silent=True).plain
+        if not plain.memory.is_bound or not self._take_values():
+            return plain
+        self.close()
+        return self._start(NO_CHANGE, is_silent=True).plain
+
+    def _take_values(self) -> bool:
+        """Run the program with values, for all runs on fake tensors that follow; return whether that could be done.
+
+        The plain program reads them in its order; under a plan, what runs again in backward reads what it has read.
+        """
+        request = self._sized(self._request, NO_CHANGE)
+        reads = values_of(self._runs, request, self._num_steps)
+        self._request = replace(self._request, reads=reads)
+        return reads is not None
 
     def measure(self, plan: Plan, *, whole: bool = False) -> PlanOutcome:
         """Run a plan on fake tensors.

@@ -69,7 +69,11 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
         torch_version=plain.memory.torch_version,
         search=found,
         roots=plain.roots,
-        notes=(*plain.memory.notes, *((_ALTERNATES,) if size is not None and plain.alternates else ())),
+        notes=(
+            *((plain.memory.values_from,) if plain.memory.values_from else ()),
+            *plain.memory.notes,
+            *((_ALTERNATES,) if size is not None and plain.alternates else ()),
+        ),
         not_counted=plain.memory.not_counted,
         held=plain.held,
         offloads=plain.can_offload,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gradinspect.checks.overview import Overview
     from gradinspect.graph import Graph
     from gradinspect.observers.stepping.lockstep import StepListener
+    from gradinspect.reads import ReadValues
     from gradinspect.request import CompiledRun
     from gradinspect.runner.branches import Branches
     from gradinspect.runner.observer import MakeObserver, Observer
@@ -216,6 +217,17 @@ def step_memory(num_steps: int) -> "Question[StepMemory]":
         needs_backward=True,
         summarize=result_of_step_memory,
     )
+
+
+def read_values(num_steps: int) -> "Question[ReadValues]":
+    """Ask what `num_steps` training steps read of their tensors."""
+
+    def observe(run: "Run") -> "Observer[ReadValues]":
+        from gradinspect.observers.memory.read_values_observer import ReadValuesObserver
+
+        return ReadValuesObserver(run, num_steps)
+
+    return Question(observe=observe, a_capture_cannot="be run again", needs_values=True, needs_backward=True)
 
 
 def planned_steps(num_steps: int, plan: "Plan", branches: "Branches | None" = None) -> "Question[PlannedSteps]":

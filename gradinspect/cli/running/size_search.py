@@ -16,6 +16,7 @@ from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
+from gradinspect.cli.running.values_first import run_with_values
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 from gradinspect.runner.programs.numbers_in_source import numbers_in
@@ -40,9 +41,8 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
 
     def measured(size: int) -> SizeRow:
         try:
-            memory = runs.run(
-                with_size(request, name, size), questions.step_memory(num_steps), StepMemory, is_silent=True
-            )
+            question = questions.step_memory(num_steps)
+            memory = run_with_values(runs, with_size(request, name, size), question, StepMemory, num_steps)
         except (GradInspectError, ScriptFailedError) as error:
             return SizeRow(size=size, failure=str(error))
         found.append(memory)

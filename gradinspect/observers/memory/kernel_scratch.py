@@ -9,7 +9,7 @@ need more than a second or 128 MiB is not: the reader is told. Which operators h
 own samples of all of them, on torch 2.13.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -79,11 +79,13 @@ _PRODUCTS: dict[Any, Callable[[tuple[Any, ...]], int]] = {  # how many numbers i
     cpu_attention: partial(_of_attention, 0),
     cpu_attention_backward: partial(_of_attention, 1),
 }
+_PUTS = (_ATEN.index_put.default, _ATEN.index_put_.default)
 _HAVE_SCRATCH = frozenset((
-    "binary_cross_entropy_with_logits", "cumsum", "dist", "embedding_dense_backward", "gather", "index_add", "isinf",
-    "linalg_vector_norm", "logsumexp", "mean", "native_batch_norm", "native_batch_norm_backward",
-    "native_dropout_backward", "native_layer_norm_backward", "repeat", "roll", "scatter", "scatter_add",
-    "scatter_reduce", "sort", "sum", "_ctc_loss_backward", "_embedding_bag", "_embedding_bag_backward", "_fft_c2c",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cumsum", "dist", "embedding_dense_backward",
+    "gather", "index_add", "index_put", "isinf", "linalg_vector_norm", "logsumexp", "masked_scatter", "mean",
+    "mse_loss", "native_batch_norm", "native_batch_norm_backward", "native_dropout_backward",
+    "native_layer_norm_backward", "repeat", "roll", "scatter", "scatter_add", "scatter_reduce", "smooth_l1_loss",
+    "soft_margin_loss", "sort", "sum", "_ctc_loss_backward", "_embedding_bag", "_embedding_bag_backward", "_fft_c2c",
     "_fft_c2r", "_fft_r2c", "_safe_softmax", "_trilinear",
 ))  # fmt: skip
 _FAMILIES_WITH_SCRATCH = ("upsample_", "_upsample_")
@@ -91,7 +93,7 @@ _FAMILIES_WITH_SCRATCH = ("upsample_", "_upsample_")
 
 def _counter_of(func: Any) -> Callable[[tuple[Any, ...]], int] | None:
     """Return how the work of an operator is estimated; None if it needs no scratch."""
-    name = operator_name(func).removeprefix("aten.")
+    name = operator_name(func).removeprefix("aten.").rstrip("_")
     if name in _HAVE_SCRATCH or name.startswith(_FAMILIES_WITH_SCRATCH):
         return _of_size
     return _PRODUCTS.get(func, _of_mixed if torch.Tag.pointwise in func.tags else None)
@@ -137,11 +139,20 @@ class KernelScratch:
 
 def _measured(func: Callable[..., Any], args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> int:
     """Run an operator on zeros that look like its arguments."""
-    if is_profiling() or not has_memory_events():
-        return 0
     with unset_fake_temporarily(), unobserved():
         given = {name: _made(look) for name, look in kwargs}
-        return _peak_of(partial(func, **given), [_made(look) for look in args])
+        values = [_made(look) for look in args]
+        if func in _PUTS:
+            _select(*values[1:3])
+        return run_measured(func, values, given)[1]
+
+
+def _select(indices: list[torch.Tensor | None], values: torch.Tensor) -> None:
+    """Let masks select as many elements as are put there."""
+    number = values.shape[0] if ops.dim(values) else 0
+    for index in indices:
+        if index is not None and index.dtype is torch.bool:
+            ops.fill_(ops.getitem(ops.view(index, -1), slice(number)), True)
 
 
 class _Look(tuple[tuple[int, ...], tuple[int, ...], torch.dtype]):
@@ -153,13 +164,13 @@ class _Look(tuple[tuple[int, ...], tuple[int, ...], torch.dtype]):
 def _look(arg: Any) -> Any:
     if isinstance(arg, torch.Tensor):
         return _Look((tuple(arg.shape), ops.stride(arg), arg.dtype))
-    return tuple(arg) if isinstance(arg, list | tuple) else arg
+    return tuple(map(_look, arg)) if isinstance(arg, list | tuple) else arg
 
 
 def _made(look: Any) -> Any:
     """Make an argument that looks so, with zeros."""
     if type(look) is not _Look:
-        return look
+        return [_made(one) for one in look] if type(look) is tuple else look
     shape, stride, dtype = look
     return ops.zero_(ops.empty_strided(shape, stride, dtype=dtype, device=torch.device("cpu")))
 
@@ -169,16 +180,18 @@ def _are_of_the_cpu(args: tuple[Any, ...]) -> bool:
     return bool(tensors) and all(isinstance(arg, FakeTensor) and arg.device.type == "cpu" for arg in tensors)
 
 
-def _peak_of(func: Callable[..., Any], args: list[Any]) -> int:
+def run_measured(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, int]:
+    """Run an operator on real tensors, and return its result, and what it had at its peak; 0 where that is not told."""
+    if is_profiling() or not has_memory_events():
+        return func(*args, **kwargs), 0
     profiler = profile(use_kineto=True, profile_memory=True)
     start_profiler(profiler)
     try:
-        result = func(*args)
+        result = func(*args, **kwargs)
     finally:
         stop_profiler(profiler)
-    del result
     alive = peak = 0
     for event in sorted(profiled_events(profiler, "\0"), key=lambda event: event.time_ns):
         alive += event.num_bytes
         peak = max(peak, alive)
-    return peak
+    return result, peak

@@ -74,8 +74,15 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     takes_any_call = True
 
-    def __init__(self, run: Run, num_steps: int, before: Iterable[Label] = ()) -> None:
-        """Start before the program does, or with what a program that runs already holds."""
+    def __init__(self, run: Run, num_steps: int, before: Iterable[Label] = (), tracker: Tracker | None = None) -> None:
+        """Start before the program does, or with what a program that runs already holds.
+
+        Args:
+            run: The program.
+            num_steps: To watch.
+            before: What is alive already, and what its memory is for.
+            tracker: Follows the steps in place of one that keeps the ledger.
+        """
         require_sequence_numbers("fit")
         require_storage_keys("fit")
         self._run = run
@@ -84,17 +91,21 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._early = WeakKeyDictionary[Optimizer, None]()  # NOTE [Optimizers that step before training]
         allocator = partial(CachingAllocator, has_expandable_segments) if run.request.counts_as_cuda else None
         self.ledgers = DeviceLedgers(num_steps, allocator)
-        self._tracker: Tracker = (
-            StorageTracker(self.ledgers, self._maker, counts_numbers=not run.request.counts_as_cuda)
-            if run.request.fake
-            else AllocatorTracker(self.ledgers, self._maker_now, run.recorder, before)
-        )
+        self._tracker: Tracker = tracker or self._ledger_of(run, before)
         self._sent = None if run.request.job is None else CollectiveLog(self._maker, run.request.job.world_size)
         self._purposes = Purposes(run.recorder)
         self._is_on_meta = False  # of a loss
         self._unseen = CompiledSteps()
         self._caller: int | None = None  # the line that called backward
         self.phases = StepPhases()  # after the tracker, which has run a backward of its own
+
+    def _ledger_of(self, run: Run, before: Iterable[Label]) -> Tracker:
+        if run.fake is None:
+            return AllocatorTracker(self.ledgers, self._maker_now, run.recorder, before)
+        counts_numbers = not run.request.counts_as_cuda
+        return StorageTracker(
+            self.ledgers, self._maker, counts_numbers=counts_numbers, tells_scratch=run.fake.tell_scratch
+        )
 
     def allocations_of(self, tensors: Iterable[torch.Tensor]) -> list[Allocation]:
         """Return what is known of the memory of some tensors, on fake tensors."""
@@ -115,6 +126,11 @@ class StepMemoryObserver(Observer[StepMemory]):
     def has_left(self) -> bool:  # type: ignore[override]  # it changes
         """Whether all steps that were asked for are complete."""
         return not self.is_partial
+
+    @property
+    def num_watched(self) -> int:
+        """How many steps were watched, as far as the program came."""
+        return min(self.phases.step, self._asked)
 
     @property
     def is_before_last(self) -> bool:

@@ -65,6 +65,8 @@ def record_step_memory(
         asked=asked,
         **{field: getattr(first, field) for field in DeviceSteps.__struct_fields__},
         made_up=_made_up(phases, run),
+        values_from="" if run.fake is None else run.fake.values_from,
+        is_bound=run.fake is not None and run.fake.is_bound,
         notes=tuple(_notes(phases, run, min(phases.step, asked), ledgers)),
         place=None if job is None else LoneRank(rank=job.rank, world_size=job.world_size),
         collectives=tuple(_collective(sent, origins) for sent in sent_by_rank),

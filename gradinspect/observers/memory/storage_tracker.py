@@ -6,6 +6,12 @@ dispatch mode it never does, so that a step would seem to need more than it does
 here. It is known by its first argument, which another node has made and which is held exactly as often as in a backward
 that was run for the purpose.
 Source: torch/csrc/autograd/input_buffer.cpp, torch 2.13.
+
+NOTE [Gradients that are filled]
+The backward of `x[rows]` makes zeros, and adds to some of them in place. Under a dispatch mode it makes a second tensor
+of these, so that a step would seem to need one gradient more. It is then done in place here. So it is for what selects
+in other ways: `gather`, `topk`, `index_select`, a mask.
+Source: areAnyTensorSubclassLike in torch/csrc/autograd/FunctionsManual.cpp, torch 2.13.
 """
 
 import sys
@@ -16,7 +22,9 @@ from typing import Any, Self, TypeAlias
 from weakref import ref
 
 import torch
+from torch.autograd.function import BackwardCFunction
 
+from gradinspect.fake.read_values import TellScratch
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.kernel_scratch import KernelScratch
 from gradinspect.observers.memory.storage_ledger import Allocation, StorageMaker
@@ -37,8 +45,19 @@ from gradinspect.torch_api.tensors import key_of_storage
 
 _ADD = torch.ops.aten.add.Tensor
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
+_FILL_IN_PLACE = {  # NOTE [Gradients that are filled]
+    torch.ops.aten.index_put.default: torch.ops.aten.index_put_.default,
+    torch.ops.aten.masked_scatter.default: torch.ops.aten.masked_scatter_.default,
+    torch.ops.aten.scatter_add.default: torch.ops.aten.scatter_add_.default,
+    torch.ops.aten.scatter.src: torch.ops.aten.scatter_.src,
+    torch.ops.aten.index_add.default: torch.ops.aten.index_add_.default,
+    torch.ops.aten.put.default: torch.ops.aten.put_.default,
+}
 _RECORD_STREAM = torch.ops.aten.record_stream.default
-_TAKES_NUMBERS = frozenset(("add", "sub", "mul", "div"))
+_TAKES_NUMBERS = frozenset((
+    "add", "sub", "rsub", "mul", "div", "remainder", "fmod", "floor_divide", "xlogy", "eq", "ne", "lt", "le", "gt",
+    "ge",
+))  # fmt: skip
 _TAKES_REAL = frozenset((torch.ops.aten.lift_fresh.default,))  # makes a real tensor fake: it is the same one
 
 _Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python
@@ -48,7 +67,12 @@ class StorageTracker(TorchDispatchMode):
     """Keeps a ledger while it is active. Use it as a context manager, inside the fake mode."""
 
     def __init__(
-        self, ledgers: DeviceLedgers, maker: Callable[[str, Any], StorageMaker], *, counts_numbers: bool = True
+        self,
+        ledgers: DeviceLedgers,
+        maker: Callable[[str, Any], StorageMaker],
+        *,
+        counts_numbers: bool = True,
+        tells_scratch: Callable[[TellScratch], None] | None = None,
     ) -> None:
         """Set up.
 
@@ -56,6 +80,7 @@ class StorageTracker(TorchDispatchMode):
             ledgers: What is written.
             maker: Says what runs now, given the operator's name and the backward node that runs.
             counts_numbers: Whether kernels make tensors of the numbers that they are given, as those of the CPU do.
+            tells_scratch: Takes what is to be told of kernels whose scratch memory was measured in real steps.
         """
         super().__init__()
         note_unknown_allocations()
@@ -64,6 +89,7 @@ class StorageTracker(TorchDispatchMode):
         self._allocations: dict[int, tuple[Allocation, Any]] = {}  # by the key of the storage, with its finalizer
         self._held_once = _calibrated()
         self._counts_numbers = counts_numbers
+        self._tells_scratch = tells_scratch if counts_numbers else None
         self._scratch = KernelScratch() if counts_numbers else None
         self._patches = ExitStack()
         self._last_node: Any = None
@@ -72,6 +98,8 @@ class StorageTracker(TorchDispatchMode):
     def __enter__(self) -> Self:
         """Start following allocations."""
         self._patches.enter_context(watched_allocations(self._resized, self._made))
+        if self._tells_scratch is not None:
+            self._tells_scratch(self._has_scratch)
         super().__enter__()
         return self
 
@@ -123,6 +151,7 @@ class StorageTracker(TorchDispatchMode):
             self._made_by_last.clear()
         if func is _ADD and node is not None and not kwargs and self._is_of_engine(args):
             return args[0] if _is_alike(*args[:2]) else _ADD_IN_PLACE(*args)  # which changes values, and there are none
+        func = self._in_place_if_filled(func, args, node)
         if func is _RECORD_STREAM:
             self._use_elsewhere(*args[:2])
         brought = self._note_real(func, args)
@@ -144,6 +173,10 @@ class StorageTracker(TorchDispatchMode):
         num_bytes = 0 if self._scratch is None else self._scratch.bytes_of(func, args, kwargs)
         if num_bytes:
             self._ledgers.end(self._ledgers.begin(num_bytes, self._maker(str(func), node)))
+
+    def _has_scratch(self, func: Any, num_bytes: int) -> None:
+        """Count what a kernel had at its peak in a real step."""
+        self._ledgers.end(self._ledgers.begin(num_bytes, self._maker(str(func), running_node())))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -181,20 +214,34 @@ class StorageTracker(TorchDispatchMode):
         is_alone = self._held_once == (num_uses(first), sys.getrefcount(first))
         return is_alone and key in self._allocations and key not in self._made_by_last and not is_grad_enabled()
 
+    def _in_place_if_filled(self, func: Any, args: tuple[Any, ...], node: Any) -> Any:
+        """Have a node of torch's own fill a tensor that it has just made. NOTE [Gradients that are filled]."""
+        is_ours = func not in _FILL_IN_PLACE or node is None or isinstance(node, BackwardCFunction) or is_grad_enabled()
+        if is_ours or key_of_storage(ops.untyped_storage(args[0])) not in self._made_by_last:
+            return func
+        return _FILL_IN_PLACE[func]
+
     def _note_real(self, func: Any, args: tuple[Any, ...]) -> Allocation | None:
         """Add real tensors that the program has brought along, and return the life of the last one.
 
         The fake mode works on a fake twin of each, which stands for the same memory.
         """
         allocation = None
-        for tensor in plain_tensors(args) if func not in _TAKES_REAL else ():
+        for tensor in plain_tensors(args):
             storage = None if isinstance(tensor, FakeTensor) else storage_of(tensor)
-            if storage is None:
+            if storage is None or (func in _TAKES_REAL and storage.resizable()):
                 continue
             if key_of_storage(storage) not in self._allocations:
-                self._add(tensor, storage, self._maker("", None))
+                self._add_brought(tensor, storage)
             allocation = self._allocations[key_of_storage(storage)][0]
         return allocation
+
+    def _add_brought(self, tensor: torch.Tensor, storage: Any) -> None:
+        """Add a real tensor; what shows the memory of an array has none of its own, as its allocator has given none."""
+        if storage.resizable():
+            self._add(tensor, storage, self._maker("", None))
+        else:
+            self._follow(storage, self._ledgers.begin(0, self._maker("", None)), is_own=True)
 
     def _add(self, tensor: torch.Tensor, storage: Any, maker: StorageMaker) -> None:
         self._made_by_last.add(key_of_storage(storage))

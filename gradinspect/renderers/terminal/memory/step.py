@@ -51,6 +51,7 @@ class StepMemoryPage(Page):
         """Yield the page; the tables have the rows of what is chosen."""
         yield self._line(_verdict(memory, limit), "bold")
         yield from self.paragraph(memory.made_up, "  ")
+        yield from self.paragraph(memory.values_from, "  ")
         first, *others = by_device(memory)
         yield from self._moment(memory, first, limit)
         if limit is not None and memory.peak_bytes > limit:

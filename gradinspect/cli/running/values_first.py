@@ -1,0 +1,115 @@
+"""Watch steps on fake tensors; where values are needed, run the program with values first, and read those again.
+
+NOTE [Runs for values]
+`fit` runs a program on fake tensors, in this process. If that has read values which nobody knows, or has made sizes of
+them, then the program is run twice more, in copies of a process of its own: as it is, for what it reads, and on fake
+tensors again, which read it. A program that cannot be run with values is refused, or its bound is reported, as ever.
+"""
+
+import os
+import pickle
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.cli.output.printing import print_message
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.forked_runs import ForkedRuns
+from gradinspect.cli.running.own_process import run_own_process
+from gradinspect.cli.running.pipeline import report_on
+from gradinspect.cli.running.questions import Question
+from gradinspect.cli.running.ranks import presence
+from gradinspect.errors import GradInspectError, MissingValuesError, ScriptFailedError
+from gradinspect.graph import Record
+from gradinspect.reads import ReadValues
+from gradinspect.request import Request
+from gradinspect.source import STDIN, Script
+
+T = TypeVar("T", bound=Record)
+
+
+def report_step_memory(request: Request, num_steps: int, report: Callable[[StepMemory], None]) -> None:
+    """Report what training steps need. NOTE [Runs for values].
+
+    Raises:
+        GradInspectError: There is nothing to report on.
+        ScriptFailedError: The program failed; what was seen before is reported.
+    """
+
+    def report_found(memory: StepMemory) -> None:
+        report((_with_values(request, num_steps) if memory.is_bound else None) or memory)
+
+    try:
+        report_on(request, questions.step_memory(num_steps), report_found)
+    except MissingValuesError:
+        memory = _with_values(request, num_steps)
+        if memory is None:
+            raise
+        report(memory)
+
+
+def values_of(runs: ForkedRuns, request: Request, num_steps: int) -> ReadValues | None:
+    """Run the program of a request with values, and return what it reads; None if it cannot be run so."""
+    if not _may_run_for_values(request):
+        return None
+    real = replace(request, fake=False, answers_reads=False, goes_on=False, counts_as_cuda=False)
+    print_message(f"running '{request.label}' with values, for what it reads")
+    try:
+        return runs.run(real, questions.read_values(num_steps), ReadValues, is_silent=True)
+    except (GradInspectError, ScriptFailedError):
+        return None
+
+
+def run_with_values(
+    runs: ForkedRuns, request: Request, question: Question[T], kind: type[T], num_steps: int
+) -> T:  # fmt: skip
+    """Run a request on fake tensors, silently, with the values of real steps if it needs any.
+
+    Raises:
+        GradInspectError: There was nothing to see.
+        ScriptFailedError: The program failed, or was ended.
+    """
+    try:
+        return runs.run(request, question, kind, is_silent=True)
+    except MissingValuesError:
+        reads = values_of(runs, request, num_steps)
+        if reads is None:
+            raise
+        return runs.run(replace(request, reads=reads), question, kind, is_silent=True)
+
+
+def _may_run_for_values(request: Request) -> bool:
+    """Return whether values are wanted, and one process can have them, in one more run."""
+    is_whole = request.job is None and presence() is None
+    return request.answers_reads and request.hint is None and is_whole and request.source != Script(STDIN)
+
+
+def _with_values(request: Request, num_steps: int) -> StepMemory | None:
+    """Have a process of its own answer; None if it cannot."""
+    if not _may_run_for_values(request) or not hasattr(os, "fork"):
+        return None
+    with tempfile.TemporaryDirectory(prefix="gradinspect-") as folder:
+        given, answered = Path(folder, "request"), Path(folder, "memory")
+        given.write_bytes(pickle.dumps((replace(request, goes_on=False), str(answered), num_steps)))
+        with suppress(OSError):
+            run_own_process(given, reads_stdin=False)
+        return msgspec.json.decode(answered.read_bytes(), type=StepMemory) if answered.is_file() else None
+
+
+def answer_with_values(request: Request, num_steps: int) -> StepMemory | None:
+    """Watch steps with the values of real ones, in copies of this process; None if that cannot be done."""
+    runs = ForkedRuns(request)
+    reads = values_of(runs, request, num_steps)
+    if reads is None:
+        return None
+    try:
+        question = questions.step_memory(num_steps)
+        return runs.run(replace(request, reads=reads), question, StepMemory, is_silent=True)
+    except (GradInspectError, ScriptFailedError):
+        return None

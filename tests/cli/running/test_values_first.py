@@ -1,0 +1,200 @@
+"""Programs whose values decide what runs next: `fit` and `plan` run them with values first, and say so."""
+
+import json
+from pathlib import Path
+
+import pytest
+from runs import gradinspect
+
+EXPERTS = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(16, 3)
+        self.experts = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+
+    def forward(self, x):
+        if x.max() > 3:
+            x = x.clamp(max=3)
+        weight, chosen = self.gate(x).softmax(-1).topk(2, -1)
+        out = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows, slot = torch.where(chosen == number)
+            if rows.numel():
+                out = out.index_add(0, rows, expert(x[rows]) * weight[rows, slot, None])
+        return out
+
+
+model = nn.Sequential(*(Experts() for _ in range(3)))
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(3):
+    loss = model(torch.randn(64, 16)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+SEARCHING = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(20, 64), nn.Tanh(), nn.Linear(64, 1))
+x, y = torch.randn(500, 20), torch.randn(500, 1)
+optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4, line_search_fn="strong_wolfe")
+
+
+def closure():
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    return loss
+
+
+for _ in range(3):
+    optimizer.step(closure)
+"""
+ACTING = """
+import numpy as np
+import torch
+from torch import nn
+from torch.distributions import Categorical
+
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
+optimizer = torch.optim.Adam(policy.parameters())
+for episode in range(3):
+    state, logs, actions = np.zeros((1, 4), np.float32), [], []
+    while abs(state[0, 0]) < 0.4 and len(logs) < 25:
+        drawn = Categorical(logits=policy(torch.from_numpy(state)))
+        action = drawn.sample()
+        logs.append(drawn.log_prob(action))
+        actions.append(action.cpu().numpy())
+        state = state + 0.1 * (2 * actions[-1][:, None] - 1).astype(np.float32)
+    loss = -torch.cat(logs).sum() * len(actions)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+SELECTING = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 8))
+optimizer = torch.optim.Adam(net.parameters())
+for _ in range(3):
+    boxes, scores = torch.rand(200, 12), torch.rand(200)
+    valid = (scores > 0.6) & (boxes[:, 0] > 0.2)
+    y, label = net(boxes)[valid], (boxes[valid, 1] * 5).long()
+    loss = sum(y[label == one].mean(0).square().sum() for one in label.unique().tolist())
+    large = torch.masked_select(y, y > 0.1)
+    if len(large):
+        loss = loss + large.pow(2).mean()
+    counts = torch.bincount(label, minlength=5).tolist()
+    loss = loss + sum(part.sum() for part in y[label.argsort()].split(counts)) + y.topk(3, 1)[0].sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+SHARPNESS_AWARE = """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+
+
+class Scaled(nn.Linear):
+    def forward(self, x):
+        y = super().forward(x)
+        return y / y.std().item() if y.abs().max() > 0.5 else y
+
+
+first, last = Scaled(30, 200), nn.Linear(200, 10)
+parameters = [*first.parameters(), *last.parameters()]
+optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+for _ in range(3):
+    x, y = torch.randn(64, 30), torch.randint(0, 10, (64,))
+
+    def ascend():
+        hidden = checkpoint(first, x, use_reentrant=False)
+        loss = nn.functional.cross_entropy(last(hidden), y)
+        loss.backward()
+
+    ascend()
+    with torch.no_grad():
+        norm = torch.stack([one.grad.norm() for one in parameters]).norm()
+        steps = [one.grad * (0.05 / norm) for one in parameters] if norm > 0.01 else []
+        torch._foreach_add_(parameters, steps)
+    optimizer.zero_grad()
+    ascend()
+    with torch.no_grad():
+        torch._foreach_sub_(parameters, steps)
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "program",
+    [EXPERTS, SEARCHING, ACTING, SELECTING, SHARPNESS_AWARE],
+    ids=["experts", "line search", "arrays", "masks", "sharpness-aware"],
+)
+def test_what_is_predicted_with_values_is_what_is_measured(program: str, tmp_path: Path) -> None:
+    """To the byte, in each step."""
+    (tmp_path / "train.py").write_text(program)
+    predicted, measured = (
+        json.loads(gradinspect("fit", "train.py", *options, "--format", "json", cwd=tmp_path).stdout)
+        for options in ((), ("--real",))
+    )
+
+    assert predicted["peak_bytes"] == measured["peak_bytes"]
+    assert [one["peak_bytes"] for one in predicted["steps"]] == [one["peak_bytes"] for one in measured["steps"]]
+    assert not predicted["is_bound"]
+    assert predicted["values_from"].startswith("Values read at train.py:")
+    assert measured["values_from"] is None
+
+
+BRANCHING = """
+import torch
+
+print("begun")
+weight = torch.full((50, 4), 2.0, requires_grad=True)
+for step in range(3):
+    loss = (weight * 2).square().mean()
+    if loss > 3:
+        loss = loss + torch.cat([weight] * 9).mean()
+    loss.backward()
+    weight.grad = None
+"""
+
+
+def test_it_is_said_which_lines_were_read(tmp_path: Path) -> None:
+    """At the top; the program prints once, and is run with values in processes that print nothing."""
+    (tmp_path / "train.py").write_text(BRANCHING)
+    done = gradinspect("fit", "train.py", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("begun") == 1
+    assert "\n  Values read at train.py:8 (3 reads) are those of 2 real steps.\n" in done.stdout
+    assert done.stderr == "running 'train.py' with values, for what it reads\n"
+
+
+@pytest.mark.slow
+def test_plans_read_again_what_a_forward_has_read(tmp_path: Path) -> None:
+    """A checkpointed block of experts is routed in backward as it was in forward: predicted as measured."""
+    (tmp_path / "train.py").write_text(EXPERTS.replace("(64, 16)", "(2048, 16)").replace("AdamW", "SGD"))
+    done = gradinspect("plan", "train.py", "--fit", "3MiB", "--try", "--format", "json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    best = found["plans"][0]
+
+    assert done.returncode == 0, done.stderr
+    assert best["peak_bytes"] == best["measured_peak_bytes"]
+    assert any(note.startswith("Values read at train.py:") for note in found["notes"])
