@@ -50,6 +50,12 @@ def format_change(num_bytes: int) -> str:
     return f"{'-' if num_bytes < 0 else '+'}{format_bytes(abs(num_bytes))}"
 
 
+def format_growth(change: int, before: int) -> str:
+    """Write a change as a share of what was there before, never as none: `+48.2%`, `-0.5%`, `<0.1%`."""
+    share = 100 * change / before
+    return f"{share:+.1f}%" if abs(share) >= 0.05 else "<0.1%"
+
+
 def format_held(held: int, weights: int) -> str:
     """Write what is held because of backward, and beside it the weights, which are in memory anyway."""
     beside = f" ({format_weights(weights)})" if weights else ""

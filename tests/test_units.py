@@ -13,6 +13,7 @@ from gradinspect.units import (
     format_bytes,
     format_count,
     format_dtype,
+    format_growth,
     format_share,
     format_tensor,
     parse_bytes,
@@ -165,3 +166,9 @@ def test_the_local_part_of_a_tensor() -> None:
         "f32[8, 4] local [2, 4]"
     )
     assert format_tensor(TensorInfo(shape=(8,), dtype="float32", subclass=kind, local_shape=(8,))) == "f32[8] DTensor"
+
+
+def test_a_small_growth_is_not_none() -> None:
+    """`-0.0%` would say that nothing changed."""
+    assert [format_growth(change, 1000) for change in (482, -5, -1, 1)] == ["+48.2%", "-0.5%", "-0.1%", "+0.1%"]
+    assert format_growth(-8, 631_808) == "<0.1%"

@@ -217,7 +217,7 @@ def _tables(page: GradientsPage, graph: Graph, by: By | None, rows: RowChoice, *
         if parameters or by is not None or not rows.is_part:
             yield Text()
             is_long = len(parameters) > FOLD_ABOVE and not (full or is_part or by)
-            folded = list(folded_parameters(graph, parameters)) if is_long else ()
+            folded = folded_parameters(graph, parameters, max_rows) if is_long else ()
             if 0 < len(folded) < len(parameters):
                 yield from page.folded(folded, max_rows)
             else:

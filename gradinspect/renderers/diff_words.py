@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from gradinspect.analyses.diff.records import ChangedRow, Detail, Distance, GraphDiff, ValueDiff
 from gradinspect.analyses.memory.rows import OUTSIDE
 from gradinspect.analyses.structure.call_names import shown_path
@@ -137,14 +139,38 @@ def value_summary(values: ValueDiff) -> str:
     return f"{counts} of {values.num_compared:,} compared {differ}{rounded if values.num_rounded else ''}"
 
 
+def first_alike(call: CallDiff, earlier: Sequence[CallDiff]) -> CallDiff | None:
+    """Return the first of earlier calls in which all the same has changed."""
+    if call.diff.is_empty or call.diff.values is not None:
+        return None
+    return next((one for one in earlier if _changes(one.diff) == _changes(call.diff)), None)
+
+
+def _changes(diff: GraphDiff) -> tuple[object, ...]:
+    """Return what is said of a comparison, whatever the numbers of the nodes are."""
+    rows = tuple(replace(row, nodes_before=(), nodes_after=()) for row in diff.rows)
+    return rows, diff.leaf_changes, diff.module_changes
+
+
 def step_summary(step: StepDiff) -> str:
     """Say which calls were compared and which of them differ, in one sentence without its full stop."""
     equal = [call.name for call in step.calls if call.diff.is_empty]
     other = [call.name for call in step.calls if not call.diff.is_empty]
     if not other:
-        return f"{' and '.join(equal)} compared: no difference{' in what both have' if step.unmatched else ''}"
-    differs = f"{' and '.join(other)} {'differs' if len(other) == 1 else 'differ'}"
-    return f"{differs}, {' and '.join(equal)} {'is' if len(equal) == 1 else 'are'} equal" if equal else differs
+        return f"{_listed(equal)} compared: no difference{' in what both have' if step.unmatched else ''}"
+    differs = f"{_listed(other)} {'differs' if len(other) == 1 else 'differ'}"
+    return f"{differs}, {_listed(equal)} {'is' if len(equal) == 1 else 'are'} equal" if equal else differs
+
+
+def _listed(calls: Sequence[str]) -> str:
+    """Name calls, those of one kind together: `backward #1, #2 and #3`."""
+    kinds: dict[str, list[str]] = {}
+    for call in calls:
+        kind, _, number = call.rpartition(" ")
+        kinds.setdefault(kind, []).append(number)
+    parts = [f"{kind} {number}".lstrip() if not place else number
+             for kind, numbers in kinds.items() for place, number in enumerate(numbers)]  # fmt: skip
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def summary(diff: GraphDiff) -> str:

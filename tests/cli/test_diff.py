@@ -347,3 +347,61 @@ def test_where_one_call_is_compared_that_is_said(words: tuple[str, ...]) -> None
 
     assert done.returncode == 0
     assert done.stderr == "Only this call was compared.\n"
+
+
+CALLED = """\
+import sys, torch
+cell = torch.nn.Linear(4, 4)
+x = torch.randn(2, 4)
+for _ in range(2 if "short" in sys.argv else 3):
+    x = cell(x)
+x.sum().backward()
+"""
+
+
+def test_a_module_that_is_called_less_often_is_in_both() -> None:
+    """Only its calls are gone; it is not said to be in one program only."""
+    Path("rnn.py").write_text(CALLED)
+    done = gradinspect("diff", "--both", "rnn.py", "rnn.py -- short")
+
+    assert "- Linear  2 nodes" in done.stdout
+    assert "only in A" not in done.stdout
+    assert "module" not in done.stdout
+
+
+TWICE = """\
+import sys, torch
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.SiLU() if "silu" in sys.argv else torch.nn.ReLU())
+def output():
+    return model(torch.randn(2, 4))
+output().sum().backward()
+output().mean().backward()
+"""
+
+
+def test_the_same_changes_are_listed_once() -> None:
+    """Of a later call that changed as an earlier one did, the figures and a reference are enough."""
+    Path("gan.py").write_text(TWICE)
+    done = gradinspect("diff", "--both", "gan.py", "gan.py -- silu")
+
+    assert done.stdout.count("operator: ReluBackward0") == 1
+    assert done.stdout.count("A  gan.py") == 2
+    assert "\nThe same changes as in backward #1.\n" in done.stdout
+    assert done.stdout.endswith("\nbackward #1 and #2 differ.\n")
+
+
+GROUPED = """\
+import sys, torch
+norm = torch.nn.GroupNorm(4, 64) if "group" in sys.argv else torch.nn.BatchNorm2d(64)
+torch.nn.Sequential(torch.nn.Conv2d(3, 64, 3, padding=1), norm)(torch.randn(4, 3, 64, 64)).sum().backward()
+"""
+
+
+def test_a_class_is_not_cut_where_it_can_be_said_briefly() -> None:
+    """Without Backward0, and in all rows alike."""
+    Path("a_training_program.py").write_text(GROUPED)
+    done = gradinspect("diff", "--both", "a_training_program.py", "a_training_program.py -- group")
+
+    assert "- NativeBatchNorm  f32[4, 64, 64, 64]" in done.stdout
+    assert "+ NativeGroupNorm  f32[4, 64, 64, 64]" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80

@@ -161,7 +161,7 @@ def test_where_no_plan_fits_it_says_what_stands_in_the_way(tmp_path: Path) -> No
     before, found, after = done.stdout.partition("the change with the lowest peak\n")
 
     assert done.returncode == 1
-    assert re.match(r"No plan goes below \d+\.\d KiB: [^:]+, train\.py:\d+\.\n", done.stdout)
+    assert re.match(r"No plan goes below \d+\.\d KiB, the limit is [^:]+: [^:]+,\strain\.py:\d+\.\n", done.stdout)
     assert found
     assert "The largest tensor of the step: " in after
     said = after.partition("At that moment there are: ")[2]

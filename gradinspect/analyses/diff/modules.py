@@ -4,7 +4,7 @@ What comes in: two readings. What goes out: which call of A is which one of B.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 from gradinspect.analyses.diff.alignment import rising
 from gradinspect.analyses.diff.reading import CallContent, Reading
@@ -118,7 +118,10 @@ def paths_in_after(before: Reading, after: Reading, matched: dict[int, int]) -> 
 
 
 def module_changes(before: Reading, after: Reading, matched: dict[int, int]) -> list[ModuleChange]:
-    """List modules that only one graph has or that have another path, class or order; of nested ones the outer."""
+    """List modules that only one graph has or that have another path, class or order; of nested ones the outer.
+
+    A module that one graph calls more often is in both.
+    """
     taken = set(matched.values())
     moved = _out_of_order(before, after, matched)
     changes = [
@@ -131,10 +134,11 @@ def module_changes(before: Reading, after: Reading, matched: dict[int, int]) -> 
     return list(dict.fromkeys(change for change in changes if change is not None))  # a module called twice is one
 
 
-def _outermost_alone(calls: Sequence[CallContent], matched: Container[int]) -> Iterator[CallContent]:
-    """Yield the calls that only one graph has, inside of one that both have."""
+def _outermost_alone(calls: Sequence[CallContent], matched: Collection[int]) -> Iterator[CallContent]:
+    """Yield a call of each module that only one graph calls, inside of a call that both have."""
+    in_both = {calls[index].path for index in matched}
     for index, call in enumerate(calls):
-        if index not in matched and (call.parent is None or call.parent in matched):
+        if index not in matched and call.path not in in_both and (call.parent is None or call.parent in matched):
             yield call
 
 

@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from statistics import median_low
+from typing import Final, NamedTuple, TypeVar
 
 from gradinspect.analyses.gradients.observed import FAR, FlowRow, ParameterRow
 from gradinspect.analyses.gradients.steps import Move
@@ -12,9 +13,21 @@ from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.analyses.structure.name_folding import MIN_ALIKE, alike, name_by_indices, odd_one
 from gradinspect.graph import GradientStats, Graph, Record
 
+T = TypeVar("T")
+
+
+class _Level(NamedTuple):
+    """Which parameters share a row."""
+
+    least: int  # how many, at least
+    same_sizes: bool
+
+
+LEVELS: Final = (_Level(MIN_ALIKE, same_sizes=True), _Level(2, same_sizes=True), _Level(2, same_sizes=False))
+
 
 class FoldedRow(Record, frozen=True, kw_only=True):
-    """Parameters of one shape whose names differ in an index, or one parameter."""
+    """Parameters whose names differ in an index, or one parameter."""
 
     name: str
     rows: tuple[ParameterRow, ...]
@@ -164,40 +177,70 @@ def _kind(stats: GradientStats | None) -> tuple[bool, bool]:
     return (False, False) if stats is None else (stats.norm == 0, bool(stats.num_nonfinite))
 
 
-def folded_parameters(graph: Graph, rows: Sequence[ParameterRow]) -> Iterator[FoldedRow]:
-    """Yield the parameters of equal blocks as one, each in the place of its first.
+def folded_parameters(graph: Graph, rows: Sequence[ParameterRow], max_rows: int | None = None) -> list[FoldedRow]:
+    """Return the parameters of equal blocks as one, each in the place of its first.
 
     One without a gradient is never in a row with one that has a gradient, nor zeros, NaN or Inf with other numbers.
 
     Args:
         graph: It has the shapes.
         rows: Of its parameters.
+        max_rows: If there are more, two share a row as well, and then those of different sizes.
     """
 
-    def look(row: ParameterRow) -> tuple[object, ...]:
+    def look(row: ParameterRow, level: _Level) -> tuple[object, ...]:
         leaf = graph.nodes[row.node].leaf
         info = None if leaf is None else leaf.info
-        shape = None if info is None else (info.shape, info.dtype)
+        shape = None if info is None else (_shown_shape(info.shape, level), info.dtype)
         return shape, row.is_missing, row.unmeasured, *_kind(row.stats)
 
-    for group in alike(rows, lambda row: (row.name,), look):
-        if len({row.name for row in group}) < max(len(group), MIN_ALIKE):
-            yield from (FoldedRow(name=row.name, rows=(row,)) for row in group)
-        else:
-            yield FoldedRow(name=name_by_indices(row.name for row in group), rows=tuple(group))
+    def fold(level: _Level) -> list[FoldedRow]:
+        groups = alike(rows, lambda row: (row.name,), lambda row: look(row, level))
+        parts = (_split(group, lambda row: row.name, level) for group in groups)
+        return [
+            FoldedRow(name=name_by_indices(row.name for row in part), rows=tuple(part))
+            for part in chain.from_iterable(parts)
+        ]
+
+    return _as_far_as_needed(fold, max_rows)
 
 
-def folded_moves(rows: Sequence[Move]) -> Iterator[FoldedMove]:
-    """Yield the parameters of equal blocks as one, if they are alike in each call."""
+def folded_moves(rows: Sequence[Move], max_rows: int | None = None) -> list[FoldedMove]:
+    """Return the parameters of equal blocks as one, if they are alike in each call.
 
-    def look(move: Move) -> tuple[object, ...]:
-        return tuple(row and (_shape(row), row.is_missing, row.unmeasured, *_kind(row.stats)) for row in move.rows)
+    Args:
+        rows: Parameters through all calls.
+        max_rows: If there are more, two share a row as well, and then those of different sizes.
+    """
 
-    for group in alike(rows, lambda move: (move.name,), look):
-        if len({move.name for move in group}) < max(len(group), MIN_ALIKE):
-            yield from unfolded_moves(group)
-        else:
-            yield FoldedMove(name=name_by_indices(move.name for move in group), moves=tuple(group))
+    def look(move: Move, level: _Level) -> tuple[object, ...]:
+        return tuple(
+            row and (_shape(row, level), row.is_missing, row.unmeasured, *_kind(row.stats)) for row in move.rows
+        )
+
+    def fold(level: _Level) -> list[FoldedMove]:
+        groups = alike(rows, lambda move: (move.name,), lambda move: look(move, level))
+        parts = (_split(group, lambda move: move.name, level) for group in groups)
+        return [
+            FoldedMove(name=name_by_indices(move.name for move in part), moves=tuple(part))
+            for part in chain.from_iterable(parts)
+        ]
+
+    return _as_far_as_needed(fold, max_rows)
+
+
+def _as_far_as_needed(fold: Callable[[_Level], list[T]], max_rows: int | None) -> list[T]:
+    """Fold as little as makes the rows few enough, or as much as can be."""
+    for level in LEVELS:
+        folded = fold(level)
+        if max_rows is None or len(folded) <= max_rows:
+            break
+    return folded
+
+
+def _split(group: list[T], name: Callable[[T], str], level: _Level) -> Iterable[list[T]]:
+    """Take rows apart that are too few for one, or of which two have one name."""
+    return [group] if len({name(row) for row in group}) >= max(len(group), level.least) else ([row] for row in group)
 
 
 def unfolded_moves(rows: Sequence[Move]) -> Iterator[FoldedMove]:
@@ -205,5 +248,13 @@ def unfolded_moves(rows: Sequence[Move]) -> Iterator[FoldedMove]:
     return (FoldedMove(name=move.name, moves=(move,)) for move in rows)
 
 
-def _shape(row: ParameterRow) -> tuple[object, ...] | None:
-    return None if row.stats is None else (row.stats.shape, row.stats.dtype)
+def _shape(row: ParameterRow, level: _Level) -> tuple[object, ...] | None:
+    return None if row.stats is None else (_shown_shape(row.stats.shape, level), row.stats.dtype)
+
+
+def _look_of(row: ParameterRow, level: _Level) -> tuple[object, ...]:
+    return _shape(row, level), row.is_missing, row.unmeasured, *_kind(row.stats)
+
+
+def _shown_shape(shape: Sequence[object], level: _Level) -> object:
+    return tuple(shape) if level.same_sizes else len(shape)

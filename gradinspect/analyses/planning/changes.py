@@ -134,7 +134,8 @@ class ReleaseGradients(_Change, frozen=True, tag="release gradients"):
     @property
     def edit(self) -> str:
         """Say which lines to edit."""
-        return f"at {self.line}: remove {self.code}, and write zero_grad() right after the optimizer's step()"
+        cleared = next((part.strip() for part in self.code.split(";") if "zero_grad" in part), self.code)
+        return f"at {self.line}: remove {cleared}, and write zero_grad() right after the optimizer's step()"
 
 
 class _OnOptimizers(_Change, frozen=True):

@@ -90,10 +90,11 @@ def lowest_sentence(report: PlanReport) -> str:
     """Say how far plans can go, and what stands in the way."""
     lowest = report.search.lowest
     peak = peak_of(lowest, report.search.limit)
+    limit = format_beside(report.search.limit, lowest.peak_bytes)
     what = "" if lowest.at is None else f": {describe_moment(lowest.at)}"
     if not report.search.is_cut:
-        return f"No plan goes below {peak}{what}."
-    return f"No plan was found in time; the lowest peak is {peak}{what}."
+        return f"No plan goes below {peak}, the limit is {limit}{what}."
+    return f"No plan was found in time; the lowest peak is {peak}, the limit is {limit}{what}."
 
 
 def floor_sentence(outcome: PlanOutcome) -> str:

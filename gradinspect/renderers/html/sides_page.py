@@ -19,7 +19,7 @@ from gradinspect.renderers.html.differences import page_differences
 from gradinspect.renderers.html.nodes import Texts
 from gradinspect.renderers.html.page import page_document
 from gradinspect.renderers.html.sides import page_sides
-from gradinspect.units import escape_control, format_bytes, format_change
+from gradinspect.units import escape_control, format_bytes, format_change, format_growth
 
 SCRIPTS: Final = ("dom", "side_page/rows", "side_page/details", "side_page/places", "side_page/tree")
 
@@ -65,6 +65,6 @@ def _figures(diff: GraphDiff) -> list[list[str]]:
 
 
 def _bytes_row(name: str, pair: Pair) -> list[str]:
-    share = f" ({100 * pair.change / pair.before:+.1f}%)" if pair.change and pair.before else ""
+    share = f" ({format_growth(pair.change, pair.before)})" if pair.change and pair.before else ""
     change = f"{format_change(pair.change)}{share}" if pair.change else ""
     return [name, format_bytes(pair.before), format_bytes(pair.after), change]

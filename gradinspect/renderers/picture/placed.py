@@ -18,6 +18,12 @@ NODE = re.compile(r"^\t+(\w+)\t\[(.*?)\];$", re.MULTILINE | re.DOTALL)  # lines 
 NUMBER = re.compile(r'(?:^|^\t+)(height|width|pos)="?([-\d.e+]+(?:,[-\d.e+]+)?)"?', re.MULTILINE)
 LEAST_SIDE = 0.2  # inches; Graphviz does not write what is the default
 POINTS_PER_INCH = 72
+PLACED = re.compile(r'\b((?:bb|pos|lp|xlp)=)"([-\d.e+,\s\\s]+)"')  # a quote in a text of the program is escaped
+PORT = re.compile(r"^\t+\w+:\w{2,} -> |^\t+\w+(?::\w)? -> \w+:\w{2,}", re.MULTILINE)  # a part of a box, not a side
+XY = re.compile(r"([-\d.]+(?:e[-+]\d+)?),([-\d.]+(?:e[-+]\d+)?)")
+FRAME_TITLE = re.compile(
+    r'(^\s*subgraph cluster_\w+ \{\s*graph \[bb="([^"]+)"(?:(?!\];\n).)*?\blp=")([-\d.e+]+),', re.MULTILINE | re.DOTALL
+)
 TITLE_AT = re.compile(r'\blp="([-\d.e+]+,[-\d.e+]+)"')  # a quote in a text of the program is escaped
 
 Point: TypeAlias = tuple[float, float]
@@ -111,6 +117,28 @@ def size_in_points(placed: str) -> Extent:
     if match is None:
         raise LayoutError("the size of the picture is unknown")
     return Extent(max(float(match[1]), 1.0), max(float(match[2]), 1.0))
+
+
+def mirrored(placed: str) -> str:
+    """Return a layout with left and right exchanged; one whose arrows leave a part of a box stays as it is."""
+    size = SIZE.search(placed)
+    if size is None or PORT.search(placed):
+        return placed
+    flipped = PLACED.sub(lambda match: f'{match[1]}"{_mirrored(match[1], match[2], float(size[1]))}"', placed)
+    return FRAME_TITLE.sub(_at_left_again, flipped)
+
+
+def _at_left_again(title: re.Match[str]) -> str:
+    """Put the title of a frame where it was, beside the left side."""
+    left, _, right, _ = map(float, title[2].split(","))
+    return f"{title[1]}{left + right - float(title[3]):.5g},"
+
+
+def _mirrored(name: str, points: str, width: float) -> str:
+    if name == "bb=":
+        left, bottom, right, top = points.split(",")
+        return f"{width - float(right):g},{bottom},{width - float(left):g},{top}"
+    return XY.sub(lambda match: f"{width - float(match[1]):.5g},{match[2]}", points)
 
 
 def with_titles_above(placed: str, titles: Mapping[str, str]) -> str:

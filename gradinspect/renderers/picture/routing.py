@@ -12,7 +12,7 @@ from itertools import combinations, permutations, product
 from typing import NamedTuple
 
 from gradinspect.renderers.picture.dot.text import attributes
-from gradinspect.renderers.picture.placed import Point, Rect, back_from_downward, downward_rect, rects_of
+from gradinspect.renderers.picture.placed import Point, Rect, back_from_downward, downward_rect, mirrored, rects_of
 
 MARGIN = 12  # points around the boxes of a column
 INSIDE = 7.0  # of it, which arrows use as well
@@ -46,14 +46,42 @@ def with_crossings(placed: str, arrows: Sequence[ColumnArrow], direction: str = 
         return placed
     placed = EDGE.sub(_forward, placed)
     rects = {name: downward_rect(rect, direction) for name, rect in rects_of(placed).items()}
-    ways = [_way(arrow, rects) for arrow in arrows]
-    xs = _lanes(ways, rects)
+    if direction in {"TB", "BT"} and all(_side(arrow, rects) < 0 for arrow in arrows):
+        placed = mirrored(placed)
+        rects = {name: downward_rect(rect, direction) for name, rect in rects_of(placed).items()}
+    arrows = [arrow._replace(columns=_on_the_way(arrow, rects)) for arrow in arrows]
+    paths: dict[int, list[Point]] = {}
+    for side in (1, -1):  # Graphviz may put a later column on the left
+        rightward = {name: _seen_from(rect, side) for name, rect in rects.items()}
+        numbers = [number for number, arrow in enumerate(arrows) if _side(arrow, rects) == side]
+        ways = [_way(arrows[number], rightward) for number in numbers]
+        xs = _lanes(ways, rightward)
+        for place, (number, way) in enumerate(zip(numbers, ways, strict=True)):
+            path = [(side * x, y) for x, y in _path(way, place, ways, xs)]
+            paths[number] = [back_from_downward(point, direction) for point in path]
     lines = []
-    for number, (arrow, way) in enumerate(zip(arrows, ways, strict=True)):
-        path = [back_from_downward(point, direction) for point in _path(way, number, ways, xs)]
-        values = {**arrow.attributes, "pos": _spline(path)}
+    for number, arrow in enumerate(arrows):
+        values = {**arrow.attributes, "pos": _spline(paths[number])}
         lines.append(f"\t{arrow.tail} -> {arrow.head}\t{attributes(**values)};")
     return "\n".join((placed.rstrip().removesuffix("}"), *lines, "}\n"))
+
+
+def _side(arrow: ColumnArrow, rects: Mapping[str, Rect]) -> int:
+    """Return 1 for an arrow that leads to a column on the right, and -1 for one that leads to the left."""
+    return 1 if rects[arrow.columns[0]].left <= rects[arrow.columns[-1]].left else -1
+
+
+def _on_the_way(arrow: ColumnArrow, rects: Mapping[str, Rect]) -> tuple[str, ...]:
+    """Name the columns from the first to the last as they are placed, which may be in another order."""
+    first, last = arrow.columns[0], arrow.columns[-1]
+    group, ends = first.rpartition("_")[0], sorted(rects[name].left for name in (first, last))
+    between = [name for name in rects if name.rpartition("_")[0] == group and ends[0] < rects[name].left < ends[1]]
+    side = _side(arrow, rects)
+    return first, *sorted(between, key=lambda name: side * rects[name].left), last
+
+
+def _seen_from(rect: Rect, side: int) -> Rect:
+    return rect if side > 0 else Rect(-rect.right, rect.bottom, -rect.left, rect.top)
 
 
 def _forward(edge: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ than asked for.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -24,6 +24,7 @@ from gradinspect.renderers.diff_words import (
     Side,
     StepDiff,
     field_of,
+    first_alike,
     first_values,
     how_far,
     modules_of_group,
@@ -36,7 +37,7 @@ from gradinspect.renderers.diff_words import (
 )
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_end, cut_start
-from gradinspect.units import format_bytes, format_change, format_count, format_tensor, parse_whole
+from gradinspect.units import format_bytes, format_change, format_count, format_growth, format_tensor, parse_whole
 
 STYLES: Final = {"added": "green", "removed": "red", "changed": "cyan"}
 MIN_WIDTH = 60
@@ -47,6 +48,14 @@ BYTES_CELLS = 10
 LINE_CELLS = 22
 ALIKE_BEFORE = 8  # characters of what is too long that are kept before the part that differs
 FIGURES = ("A", "B", "change")
+
+
+class _Columns(NamedTuple):
+    """How the rows of one comparison are written."""
+
+    room: int  # cells for what changed
+    line_cells: int  # for the line of code
+    is_brief: bool  # classes without Backward0
 
 
 class DiffPage(Page):
@@ -67,15 +76,18 @@ class DiffPage(Page):
             failures: Why the gates fail.
             max_rows: How many rows at most; None: all.
         """
+        yield from self._head(diff, sides)
+        yield from self._changes(diff, max_rows)
+        yield Text()
+        yield from self._sum(diff)
+        yield from self._failures(failures)
+
+    def _head(self, diff: GraphDiff, sides: Sequence[Side]) -> Iterator[Text]:
         yield from self._titles(sides)
         if diff.torch_versions[0] != diff.torch_versions[1]:
             yield Text(self.fit(f"torch {self._arrow(*diff.torch_versions)}", self.width))
         yield Text()
         yield from self._figures(diff)
-        yield from self._changes(diff, max_rows)
-        yield Text()
-        yield from self._sum(diff)
-        yield from self._failures(failures)
 
     def step(self, step: StepDiff, *, max_rows: int | None = MAX_ROWS) -> Iterator[Text]:
         """Yield each call that was compared, and one line that says which differ.
@@ -85,10 +97,15 @@ class DiffPage(Page):
             max_rows: How many rows of each at most; None: all.
         """
         several = len(step.calls) > 1 or bool(step.unmatched)
-        for call in step.calls:
+        for place, call in enumerate(step.calls):
             if several and call.diff.is_empty and not call.failures:
                 yield from self._titles(call.sides)
                 yield Text("No difference.", "green")
+            elif (first := first_alike(call, step.calls[:place])) is not None:
+                yield from self._head(call.diff, call.sides)
+                yield Text()
+                yield from self.wrapped(self.visible(f"The same changes as in {first.name}."), "bold")
+                yield from self._failures(call.failures)
             else:
                 yield from self.lines(call.diff, call.sides, call.failures, max_rows=max_rows)
             if several:
@@ -166,7 +183,7 @@ class DiffPage(Page):
 
     def _bytes_line(self, name: str, pair: Pair) -> Text:
         change = format_change(pair.change) if pair.change else ""
-        share = f"{100 * pair.change / pair.before:>+8.1f}%" if pair.change and pair.before else ""
+        share = f"{format_growth(pair.change, pair.before):>9}" if pair.change and pair.before else ""
         numbers = f"{format_bytes(pair.before):>12}{format_bytes(pair.after):>12}"
         return Text(f"{name:<8}{numbers}{change:>14}{share}".rstrip())
 
@@ -175,12 +192,13 @@ class DiffPage(Page):
         module: object = None
         ordered = sorted(shown, key=lambda row: (row.is_outside, _sort_key(row.module)))
         names = self.apart(map(place_of, ordered), self.width)
+        columns = self._columns(ordered)
         for row, name in zip(ordered, names, strict=True):
             if name != module:
                 yield Text()
                 yield Text(name, "bold")
             module = name
-            yield self._row(row)
+            yield self._row(row, columns)
             yield from self._details(row.details)
             if row.odd_one is not None:
                 yield from self.wrapped(self.visible(odd_words(row.odd_one)), "yellow", indent="      ")
@@ -188,19 +206,28 @@ class DiffPage(Page):
             yield Text()
             yield Text(f"{format_count(len(rows) - len(shown), 'more row')}, with --full", "dim")
 
-    def _row(self, row: ChangedRow) -> Text:
-        times = self._times(row.count)
+    def _columns(self, rows: Sequence[ChangedRow]) -> "_Columns":
+        """Give lines of code the room they need, and say classes briefly in all rows if one of them does not fit."""
+        line_cells = min(max((cell_len(self.visible(row.line)) for row in rows), default=0), LINE_CELLS)
+        room = self.width - BYTES_CELLS - line_cells - 2 * len(GAP)
+        is_brief = any(cell_len(self._words(row, is_brief=False)) > room for row in rows)
+        return _Columns(room, line_cells, is_brief)
+
+    def _words(self, row: ChangedRow, *, is_brief: bool) -> str:
+        what = row.what.removesuffix("Backward0") or row.what if is_brief else row.what
         size = format_count(row.num_nodes, "node") if row.is_module else ""
         info = format_tensor(row.info) if row.info is not None and row.kind != "changed" else ""
+        words = filter(None, (f"{self.visible(what)}{self._times(row.count)}", size, self.visible(info)))
+        return f"{GAP}{SIGNS[row.kind]} {GAP.join(words)}"
+
+    def _row(self, row: ChangedRow, columns: "_Columns") -> Text:
         held = format_change(row.held_bytes) if row.held_bytes else ""
-        where = cut_start(self.visible(row.line), LINE_CELLS, self.ellipsis)
+        where = cut_start(self.visible(row.line), columns.line_cells, self.ellipsis)
         right = f"{held:>{BYTES_CELLS}}{GAP}{where}".rstrip()
-        room = self.width - BYTES_CELLS - LINE_CELLS - 2 * len(GAP)
-        words = GAP.join(filter(None, (f"{self.visible(row.what)}{times}", size, self.visible(info))))
-        left = self.fit(f"{GAP}{SIGNS[row.kind]} {words}", room)
+        left = self.fit(self._words(row, is_brief=columns.is_brief), columns.room)
         line = Text(left, STYLES[row.kind])
         if right:
-            line.append(" " * (room - cell_len(left)) + GAP + right, "default")
+            line.append(" " * (columns.room - cell_len(left)) + GAP + right, "default")
         line.rstrip()
         return line
 

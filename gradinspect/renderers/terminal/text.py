@@ -3,11 +3,12 @@
 What comes in: strings, some of them from the user's program. What goes out: strings of known width.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, count
+from itertools import chain, count, takewhile
 from textwrap import TextWrapper
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -16,6 +17,7 @@ from gradinspect.units import escape_control, is_harmless
 
 MIN_CELLS = 10  # of a shortened part
 MIN_LETTERS = 3  # of a part of a dotted name
+DIGITS: Final = re.compile(r"[0-9]+(?:[-,.]+[0-9]+)*")  # `3`, `0-3`, `1,2,4`, `0,1..7`
 
 
 class Part(NamedTuple):
@@ -98,8 +100,9 @@ def shorten_apart(
     """Shorten names that are too wide, so that no two different ones become alike.
 
     The end of a dotted name tells it from its neighbors, so parts are cut from its start: `…h.11.mlp.weight`. Where
-    that would make two alike, each of their parts keeps its start, `text….0-3.feed….output`; where these are alike too,
-    both are cut in other places, and numbered if they differ nowhere that can be shown.
+    that would make two alike, or leave only indices to tell them apart, each of their parts keeps its start, but for
+    what all names begin with: `…feed….0-3.norm`; where these are alike too, both are cut in other places, and numbered
+    if they differ nowhere that can be shown.
 
     Args:
         names: Those that stand below each other.
@@ -109,30 +112,76 @@ def shorten_apart(
     """
     taken = {name for name in names if cell_len(name) <= num_cells}
     shortened = {name: name for name in taken}
-    ways = (_tail, _starts, shorten)
-    common = Counter(way(name, num_cells, ellipsis) for name in {*names} - taken for way in ways)
-    ambiguous = {cut for cut, count in common.items() if count > 1}
+    long = {*names} - taken
+    head = _shared_head(long)
+    ways = ({*_dotted_cuts(name, head, num_cells, ellipsis), shorten(name, num_cells, ellipsis)} for name in long)
+    common = Counter(chain.from_iterable(ways))
+    ambiguous = {cut for cut, count in common.items() if count > 1} | _cut_to_indices(long, head, num_cells, ellipsis)
     for name in names:
         if name not in shortened:
             first = () if cut is None or "." in name else (cut(name, num_cells, ellipsis),)
-            cuts = chain(first, _cuts(name, num_cells, ellipsis), _numbered(name, num_cells, ellipsis))
+            cuts = chain(first, _cuts(name, head, num_cells, ellipsis), _numbered(name, num_cells, ellipsis))
             shortened[name] = next(cut for cut in cuts if cut not in taken and cut not in ambiguous)
             taken.add(shortened[name])
     return [shortened[name] for name in names]
 
 
-def _cuts(name: str, num_cells: int, ellipsis: str) -> Iterator[str]:
-    yield from filter(None, (way(name, num_cells, ellipsis) for way in (_tail, _starts)))
+def _cuts(name: str, head: str, num_cells: int, ellipsis: str) -> Iterator[str]:
+    yield from _dotted_cuts(name, head, num_cells, ellipsis)
     yield shorten(name, num_cells, ellipsis)
     room = num_cells - cell_len(ellipsis)
-    for head in range(room + 1):
-        yield _start(name, head) + ellipsis + _start(name[::-1], room - head)[::-1]
+    for first in range(room + 1):
+        yield _start(name, first) + ellipsis + _start(name[::-1], room - first)[::-1]
+
+
+def _dotted_cuts(name: str, head: str, num_cells: int, ellipsis: str) -> list[str]:
+    """Return a dotted name without its first parts, without the head of all names, and with the start of each part."""
+    starts = _starts(name.removeprefix(head), num_cells - cell_len(ellipsis), ellipsis) if head else ""
+    cuts = (
+        _named_tail(name, head, num_cells, ellipsis),
+        starts and ellipsis + starts,
+        _starts(name, num_cells, ellipsis),
+        _tail(name, num_cells, ellipsis),
+    )
+    return [cut for cut in dict.fromkeys(cuts) if cut]
+
+
+def _shared_head(names: Iterable[str]) -> str:
+    """Return the first parts that all of several names have in common, with their point: `model.`."""
+    split = [name.split(".")[:-1] for name in names]
+    same = takewhile(lambda parts: len(set(parts)) == 1, zip(*split, strict=False)) if len(split) > 1 else ()
+    return "".join(f"{parts[0]}." for parts in same)
+
+
+def _cut_to_indices(names: Iterable[str], head: str, num_cells: int, ellipsis: str) -> set[str]:
+    """Return names without their first parts that only an index tells apart, though these parts have other names.
+
+    So `up.conv0.norm` and `down.conv1.norm` are not cut to `…conv0.norm` and `…conv1.norm`.
+    """
+    tails = {name: tail for name in names if (tail := _named_tail(name, head, num_cells, ellipsis))}
+    heads: dict[str, set[str]] = {}
+    for name, tail in tails.items():
+        cut = name.removesuffix(tail.removeprefix(ellipsis))
+        heads.setdefault(DIGITS.sub("*", tail), set()).add(DIGITS.sub("*", cut))
+    return {tail for tail in tails.values() if len(heads[DIGITS.sub("*", tail)]) > 1}
 
 
 def _tail(name: str, num_cells: int, ellipsis: str) -> str:
     """Cut parts from the start of a dotted name; "" if that cannot be: it is indented, or one part fills the room."""
     parts = cut_start(name, num_cells, ellipsis)[len(ellipsis) :].partition(".")[2]
     return ellipsis + parts if parts and "  " not in name else ""
+
+
+def _named_tail(name: str, head: str, num_cells: int, ellipsis: str) -> str:
+    """Cut parts from the start of a dotted name, but not the name of an index: it says nothing without that.
+
+    The index is cut with its name where all names have both, in their head.
+    """
+    tail = _tail(name, num_cells, ellipsis)
+    index, _, rest = tail.removeprefix(ellipsis).partition(".")
+    if not DIGITS.fullmatch(index):
+        return tail
+    return ellipsis + rest if rest and head.startswith(name.removesuffix(rest)) else ""
 
 
 def _starts(name: str, num_cells: int, ellipsis: str) -> str:

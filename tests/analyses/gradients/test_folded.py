@@ -12,9 +12,10 @@ from gradinspect.graph import GradientStats, Graph
 NAN = float("nan")
 
 
-def network(*shapes: int) -> Graph:
+def network(*shapes: int | tuple[int, ...]) -> Graph:
     """A leaf of each size, below one node."""
-    leaves = [leaf(f"h.{place}.weight", shape) for place, shape in enumerate(shapes)]
+    sizes = [shape if isinstance(shape, tuple) else (shape,) for shape in shapes]
+    leaves = [leaf(f"h.{place}.weight", *shape) for place, shape in enumerate(sizes)]
     return graph(op("MulBackward0", *range(1, len(leaves) + 1)), *leaves)
 
 
@@ -38,6 +39,21 @@ def test_equal_blocks_are_one_row() -> None:
     assert names(network(4, 4, 4, 4), one, one, one, one) == ["h.0-3.weight"]
     assert names(network(4, 4, 8, 4), one, one, one, one) == ["h.0,1,3.weight", "h.2.weight"]
     assert names(network(4, 4), one, one) == ["h.0.weight", "h.1.weight"]
+
+
+def test_more_is_folded_where_rows_are_too_many() -> None:
+    """First two of one shape, then those of different sizes; never a bias with a weight."""
+    one = stats(1.0)
+    found = rows(*[one] * 5)
+    mixed = network(4, 4, 8, 8, 16)
+
+    def folded(max_rows: int | None) -> list[str]:
+        return [folded.name for folded in folded_parameters(mixed, found, max_rows)]
+
+    assert len(folded(None)) == len(folded(5)) == 5
+    assert folded(4) == ["h.0-1.weight", "h.2-3.weight", "h.4.weight"]
+    assert folded(2) == ["h.0-4.weight"]
+    assert len(folded_parameters(network((4,), (4, 4)), rows(one, one), 1)) == 2
 
 
 @pytest.mark.parametrize("other", [None, stats(NAN, bad=1), stats(0.0)])

@@ -36,6 +36,13 @@ KEEPING = Checkpoint(
 )
 
 
+def test_only_the_call_that_clears_gradients_is_removed_from_a_line() -> None:
+    """A line that runs backward and the step as well keeps them."""
+    release = ReleaseGradients(line="train.py:9", code="opt.zero_grad(); loss.backward(); opt.step()")
+
+    assert release.edit.startswith("at train.py:9: remove opt.zero_grad(), and write zero_grad()")
+
+
 def test_a_plan_is_a_function_and_its_calls() -> None:
     """Imports are inside, so that no name of the program changes; paths that count up are a range."""
     assert code_of(Plan(changes=(FIRST,)), ("net",)) == snapshot(

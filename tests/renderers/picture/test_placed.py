@@ -6,7 +6,14 @@ from factories import graph, leaf, op, residual_blocks
 from gradinspect.graph import ModuleCall
 from gradinspect.renderers.picture.dot.document import frame_titles, write_dot
 from gradinspect.renderers.picture.graphviz import LayoutError, draw_placed, find_engine, lay_out
-from gradinspect.renderers.picture.placed import size_in_points, with_titles_above
+from gradinspect.renderers.picture.placed import (
+    CLUSTER,
+    TITLE_AT,
+    mirrored,
+    rects_of,
+    size_in_points,
+    with_titles_above,
+)
 from gradinspect.renderers.picture.plan.drawing import plan_drawing
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 
@@ -53,3 +60,28 @@ def test_names_of_the_program_do_not_move_titles() -> None:
     assert 'pos="1,1"' not in raised
     assert size_in_points(placed) > (50, 50)
     assert draw_placed(raised, "png", ENGINES[0], time_limit_s=30).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=["pure", "dot"])
+def test_a_mirrored_layout_has_all_at_the_other_side(engine: object) -> None:
+    """Boxes, frames and arrows; a title stays at the left of its frame, and twice is as it was."""
+    whole, options = residual_blocks(5), DrawOptions(depth=2)
+    drawing = plan_drawing(whole, options)
+    placed = lay_out(write_dot(whole, drawing, options), "dot", engine, time_limit_s=30).decode()  # type: ignore[arg-type]
+    turned = mirrored(placed)
+    width, before, after = size_in_points(placed).width, rects_of(placed), rects_of(turned)
+
+    assert before.keys() == after.keys()
+    for name, rect in before.items():
+        other = (width - rect.right, rect.bottom, width - rect.left, rect.top)
+        assert other == pytest.approx(after[name], abs=0.1)
+        assert list(rect) == pytest.approx(list(rects_of(mirrored(turned))[name]), abs=0.1)
+    for name, title in _titles(placed).items():
+        assert title - before[name].left == pytest.approx(_titles(turned)[name] - after[name].left, abs=0.1)
+    assert draw_placed(turned, "svg", engine, time_limit_s=30).count(b'class="edge"') == placed.count(" -> ")  # type: ignore[arg-type]
+
+
+def _titles(placed: str) -> dict[str, float]:
+    """Return where the title of each frame is."""
+    starts = [(start[1], TITLE_AT.search(placed, start.end())) for start in CLUSTER.finditer(placed)]
+    return {name: float(found[1].split(",")[0]) for name, found in starts if found is not None}

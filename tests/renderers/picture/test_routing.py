@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Sequence
 
 import pytest
 
@@ -9,11 +10,10 @@ from gradinspect.renderers.picture.placed import Rect, back_from_downward, downw
 from gradinspect.renderers.picture.routing import ColumnArrow, with_crossings
 
 
-def layout(*columns: int) -> str:
+def layout(*columns: int, lefts: Sequence[int] = (0, 90, 180)) -> str:
     """Write columns of boxes of 40 x 20 points as Graphviz does."""
     lines = []
-    for number, count in enumerate(columns):
-        left = 90 * number
+    for number, (count, left) in enumerate(zip(columns, lefts, strict=False)):
         lines.append(f'\tsubgraph cluster_of0_{number} {{\n\t\tgraph [bb="{left},0,{left + 64},300"];')
         for place in range(count):
             y = 278 - 60 * place
@@ -62,6 +62,21 @@ def test_arrows_keep_clear_of_boxes() -> None:
         assert edge.startswith(f"\t{tail} -> {head}\t[")
         assert rects[tail].left - 1 <= path(edge)[0][0] <= rects[tail].right + 1
         assert rects[head].left - 1 <= path(edge)[-1][0] <= rects[head].right + 1
+
+
+@pytest.mark.parametrize("lefts", [(180, 90, 0), (90, 180, 0), (90, 0, 180)])
+def test_columns_may_come_in_any_order(lefts: Sequence[int]) -> None:
+    """Graphviz does not always put a later one on the right; an arrow to the left does not cross its boxes either."""
+    counts = (4, 3, 2)
+    placed = layout(*counts, lefts=lefts)
+    added = with_crossings(placed, [arrow(*ends, counts) for ends in (("n03", "n10"), ("n12", "n20"))])
+    edges = [line for line in added.splitlines() if "->" in line]
+    rects = {name: rect for name, rect in rects_of(added).items() if name.startswith("n")}
+
+    assert len(edges) == 2
+    assert not [name for edge in edges for name, rect in rects.items() if crosses(edge, rect)]
+    if lefts == (180, 90, 0):
+        assert rects["n00"].left < rects["n10"].left < rects["n20"].left  # all of it is turned around
 
 
 def test_two_arrows_between_the_same_boxes_are_beside_each_other() -> None:

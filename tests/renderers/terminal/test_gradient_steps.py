@@ -207,3 +207,21 @@ def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norms
 def test_strange_norms_have_a_line(norms: tuple[float | None, ...]) -> None:
     """And no error."""
     assert len(StepsPage().line(norms)) == len(norms)
+
+
+def test_the_update_gives_way_before_names_are_cut_within() -> None:
+    """A name that is cut at its start is still one; the last line says what is not there."""
+    both = (row(1.0, 0.02), row(2.0, 0.02))
+    steps = [step for step in steps_of(1.0, 2.0, update=0.02).steps for _ in range(4)]
+
+    def printed(*names: str) -> list[str]:
+        rows = [Move(name=name, rows=both * 4) for name in names]
+        return [line.plain for line in StepsPage(width=80).tables(steps, rows, None)]
+
+    alike = printed("encoder.layers.0.self_attention.weight", "decoder.layers.0.self_attention.weight")
+    one = printed("encoder.decoder.embedding.self_attention.query.weight")
+
+    assert alike[1].startswith("encoder.layers.0.self_attention.weight ")
+    assert alike[-1] == "not shown at this width: update/weight"
+    assert one[1].startswith("…self_attention.query.weight ")
+    assert "update/weight" in one[0]

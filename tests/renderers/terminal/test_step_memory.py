@@ -42,10 +42,10 @@ def test_the_first_line_says_whether_it_fits() -> None:
 
 
 def test_the_moment_comes_next_and_what_is_not_counted_last() -> None:
-    """Phase, node, operator and module, then the line; one sentence at the end."""
+    """Phase, module, node and operator, then the line; one sentence at the end."""
     lines = page(None)
 
-    assert lines[1] == "  backward of step 2, MulBackward0, aten.mul.Tensor, module body.0"
+    assert lines[1] == "  backward of step 2, module body.0, MulBackward0, aten.mul.Tensor"
     assert lines[2].startswith("  train.py:5  return self.head(x) * xx")
     assert " ".join(lines[lines.index("A note.") + 1 :]).startswith("Not counted: scratch memory inside kernels")
 
@@ -74,6 +74,19 @@ def test_the_curve_shows_its_highest_point_and_its_phases() -> None:
     assert bars == " ▁▂▂▃▄▄▅▆▆██▇▆▆▅▄▄▃▂▂▁"
     assert phases == "|forward  |backward"
     assert curve_lines((), 78, unicode=True) == []
+
+
+def test_a_phase_is_named_in_full_or_briefly_and_never_cut() -> None:
+    """Of a short one at least its beginning is marked."""
+
+    def labels(**counts: int) -> str:
+        phases = [phase for phase, count in counts.items() for _ in range(count)]
+        points = [replace(MEMORY.curve[0], phase=phase.replace("_", " "), num_bytes=1) for phase in phases]
+        return curve_lines(points, 78, unicode=True)[1]
+
+    assert labels(setup=6, forward=8, backward=9, optimizer=10, after_step=1) == ("|setup|forward|backward|optimizer|")
+    assert labels(setup=5, forward=7, backward=8, optimizer=4, after_step=6) == "|set |fwd   |bwd    |opt|after"
+    assert labels(forward=2, backward=2, optimizer=1) == "|f|b|"
 
 
 def test_devices_are_shown_apart() -> None:

@@ -96,6 +96,19 @@ def test_names_that_share_their_end_keep_the_start_of_each_part() -> None:
     assert shorten_apart([names[0], names[2]], 19, "…") == ["vis….0-3.att….out…", "tex….0-3.att….out…"]
 
 
+def test_an_index_does_not_stand_without_its_name() -> None:
+    """`…0-1.skip` would not say of which blocks; where all names begin alike, it is left out with them."""
+    names = [f"model.{of}_blocks.{at}" for of in ("input", "output") for at in ("0-1.skip", "2-3.in_layers.1")]
+
+    assert shorten_apart(names, 22, "…") == [
+        "…input_blocks.0-1.skip", "…input_….2-3.in_lay….1",
+        "…output_bloc….0-1.skip", "…output….2-3.in_lay….1",
+    ]  # fmt: skip
+    same = [f"transformer.h.0-11.{name}" for name in ("mlp.dropout", "attn.resid_dropout", "attn.c_proj")]
+
+    assert shorten_apart(same, 17, "…") == ["…mlp.dropout", "…resid_dropout", "…attn.c_proj"]
+
+
 def test_a_class_is_said_briefly_after_names() -> None:
     """It has one spelling in all rows as long as something else can be said briefly."""
     name = Part("encoder.drop", brief="…drop")

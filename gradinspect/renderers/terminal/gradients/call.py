@@ -164,14 +164,15 @@ class GradientsPage(Page):
         heads: Sequence[str],
         figures: Sequence[Sequence[str]],
         norms: Sequence[Sequence[float]] | None,
+        gives_way: Sequence[str] = GIVE_WAY,
     ) -> "FigureTable":
-        return FigureTable(self, names, heads, figures, norms)
+        return FigureTable(self, names, heads, figures, norms, gives_way)
 
 
 class FigureTable:
     """Rows of a name, figures beside it, and a bar on a logarithmic scale whose ends the heading names.
 
-    Before a name is cut, columns give way: those of `GIVE_WAY`, in this order.
+    Before a name is cut, columns give way.
     """
 
     def __init__(
@@ -181,6 +182,7 @@ class FigureTable:
         heads: Sequence[str],
         figures: Sequence[Sequence[str]],
         norms: Sequence[Sequence[float]] | None,
+        gives_way: Sequence[str],
     ) -> None:
         """Choose the widths.
 
@@ -190,8 +192,10 @@ class FigureTable:
             heads: The names of the columns of figures.
             figures: Those of all rows.
             norms: What the bars show, one number or several in a row; None: there are no bars.
+            gives_way: The columns that are dropped if there is no room for names, in this order.
         """
         self._page = page
+        self._gives_way = gives_way
         self._heads = heads
         self._cells = [max(CELLS, *map(cell_len, column)) for column in zip(heads, *figures, strict=True)]
         self._scale = LogScale([norm for several in norms or () for norm in several])
@@ -204,10 +208,15 @@ class FigureTable:
         self._shown = dict(zip(names, page.apart(names, self._name), strict=True))
         self._bar = min(self._room(has_bars=False) - self._name - len(GAP), MAX_BAR_CELLS) if has_bars else 0
 
+    @property
+    def cuts_within(self) -> bool:
+        """Whether a name is cut elsewhere than at its start, where it says least."""
+        return any(shown != name and self._page.ellipsis in shown[1:] for name, shown in self._shown.items())
+
     def _make_room(self, longest: int, *, has_bars: bool) -> bool:
         """Drop as many columns as needed, those first that are empty; return whether there is room for names then."""
         self._dropped: list[str] = []
-        for head in sorted(GIVE_WAY, key=lambda head: head not in self._empty):
+        for head in sorted(self._gives_way, key=lambda head: head not in self._empty):
             if head in self._heads and longest > self._room(has_bars=has_bars):
                 self._dropped.append(head)
         return longest <= self._room(has_bars=has_bars)

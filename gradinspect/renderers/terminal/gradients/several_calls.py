@@ -6,6 +6,7 @@ asked for.
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from rich.text import Text
 
@@ -56,7 +57,7 @@ class StepsPage(GradientsPage):
             folds: Whether parameters of equal blocks share a row.
         """
         groups = by_line(steps)
-        fold = folded_moves if folds else unfolded_moves
+        fold = partial(folded_moves, max_rows=max_rows) if folds else unfolded_moves
         for places in groups:
             alike = [steps[place] for place in places]
             if len(groups) > 1:
@@ -83,13 +84,16 @@ class StepsPage(GradientsPage):
             columns += update
         heads, *cells = zip(*columns, strict=True)
         names = [f"{folded.name}{self._copies(len(folded.moves))}" for folded in shown]
-        table = self._table(names, heads, cells, None)
+        table = self._table(names, heads, cells, None, ())
+        if table.cuts_within:
+            table = self._table(names, heads, cells, None, [UPDATE])
         yield table.head("gradient norm of")
         for name, folded, figures in zip(names, shown, cells, strict=True):
             yield table.row(name, figures)
             if folded.odd_one is not None:
                 yield from self._odd_one(*folded.odd_one)
         yield from self._left_out([len(folded.moves) for folded in rows], len(shown))
+        yield from table.dropped()
 
     def line(self, norms: Sequence[float | None]) -> str:
         """Draw one bar per call, on the row's own logarithmic scale of at least a factor of ten."""

@@ -28,9 +28,8 @@ from gradinspect.units import format_beside, format_bytes, format_count
 
 MAX_PLANS = 5
 _TRIED = (
-    "Tried: checkpoints of modules, whole, selective and in segments of a Sequential, freeing gradients earlier, "
-    "optimizers that step inside backward or with foreach=False, deleting variables; if nothing else fits, optimizers "
-    "with fused=True, a cross-entropy in chunks, with --split smaller batches, and saved tensors in half precision."
+    "Tried: checkpoints of modules, freeing gradients earlier, optimizers that need less, deleting variables; where "
+    "these do not fit, a cross-entropy in chunks, with --split smaller batches, and saved tensors in half precision."
 )
 _OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
 _NOT_OFFLOADED = "offloading to the CPU, where the program runs (--device cuda)"

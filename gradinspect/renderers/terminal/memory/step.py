@@ -39,6 +39,10 @@ MAX_ROWS = 12
 MAX_LABEL = 78  # cells: bytes stay near the names on a wide terminal
 _BARS = " ▁▂▃▄▅▆▇█"
 _PLAIN_BARS = " .:-=+*#%"
+_SHORT = {
+    "setup": ("set",), "forward": ("fwd", "f"), "backward": ("bwd", "b"), "optimizer": ("opt", "o"),
+    "after step": ("after",),
+}  # fmt: skip
 _TITLES = {
     "module": "by module", "line": "by line", "storage": "by storage", "phase": "by when made", "kind": "by kind",
 }  # fmt: skip
@@ -156,7 +160,8 @@ class StepMemoryPage(Page):
         bars = max(self.width - 2, 10)
         yield from (Text(f"  {line}") for line in curve_lines(memory.curve, bars, unicode=self.unicode))
         for step in memory.steps:
-            what = f"step {step.number}: peak {format_bytes(step.peak_bytes)} in {step.at.phase}"
+            when = "after the step" if step.at.phase == "after step" else f"in {step.at.phase}"
+            what = f"step {step.number}: peak {format_bytes(step.peak_bytes)} {when}"
             yield self._line(f"  {what}, {format_bytes(step.end_bytes)} at its end")
 
     def _collectives(self, memory: StepMemory, top: int | None) -> Iterator[Text]:
@@ -188,7 +193,7 @@ class StepMemoryPage(Page):
 
 
 def curve_lines(points: Sequence[CurvePoint], num_bars: int, *, unicode: bool) -> list[str]:
-    """Draw what was alive as one row of bars, and below it the phases, by their first letters."""
+    """Draw what was alive as one row of bars, and below it the phases, briefly where there is little room."""
     if not points:
         return []
     bars = _BARS if unicode else _PLAIN_BARS
@@ -209,8 +214,8 @@ def _phases(points: Sequence[CurvePoint]) -> str:
     ]
     row = ""
     for place, end in zip(begins, [*begins[1:], len(points)], strict=True):
-        name = f"|{points[place].phase}"
-        row += name[: end - place].ljust(end - place)
+        names = (points[place].phase, *_SHORT.get(points[place].phase, ()), "")
+        row += f"|{next(name for name in names if len(name) < end - place)}".ljust(end - place)
     return row.rstrip()
 
 
@@ -230,9 +235,9 @@ def _verdict(memory: StepMemory, limit: int | None) -> str:
 
 
 def _moment(at: Origin, model: str) -> Iterator[str]:
-    """Say when: phase, node, operator, module, then the line."""
+    """Say when: phase, module, node, operator, then the line."""
     module = at.module and f"module {shown_path(at.module, model)}"
-    parts = [moment_name(at), at.node, at.op.removesuffix(".default"), module]
+    parts = [moment_name(at), module, at.node, at.op.removesuffix(".default")]
     yield f"  {', '.join(filter(None, parts))}"
     if at.line:
         yield f"  {at.line}  {at.code}".rstrip()
