@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from gradinspect.analyses.structure.call_names import without_wrappers
 from gradinspect.catalog import Catalog
 from gradinspect.graph import Edge, Frame, Graph, ModuleCall, Node, SavedValue, TensorInfo
 from gradinspect.recording.compiled_kept import is_kept_by_eager, saves_of
@@ -202,7 +203,7 @@ class _Opening:
         known = self._paths.get(identity)
         if known is not None and (not base or known == base or known.startswith(f"{base}.")):
             return known
-        inside = text.rpartition("]")[2].strip(".").replace("_orig_mod.", "")
+        inside = without_wrappers(text.rpartition("]")[2].strip("."))
         return ".".join(part for part in (base, inside) if part)
 
     def _frame(self, call: Any, caller: int | None) -> int | None:
