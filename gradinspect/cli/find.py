@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from gradinspect.analyses.memory.compiled import closed_notes
 from gradinspect.analyses.selection.finding import find_nodes
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
@@ -55,5 +56,6 @@ def find(
             return
         page = terminal_page(FoundPage)
         print_lines(page.lines(rows, condition, is_full=full))
+        print_lines(line for note in closed_notes(graph) for line in page.wrapped(note, "dim"))
 
     report_on(request, questions.graph(), report)

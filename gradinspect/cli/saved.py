@@ -4,19 +4,21 @@ from typing import Annotated, Literal
 
 import typer
 
+from gradinspect.analyses.memory.compiled import closed_notes
 from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, filter_rows, saved_rows
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice, chosen_rows
 from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.rows import takes_rows
-from gradinspect.cli.output.console import can_print_unicode, output_console, print_lines
+from gradinspect.cli.output.console import can_print_unicode, output_console, print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.pipeline import report_on
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.summary import SAVED
 from gradinspect.renderers.data.table import render_table
+from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.saved_table import render_folded_table, render_saved_table
 from gradinspect.request import Request
 
@@ -62,6 +64,7 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
             else:
                 lines = render_folded_table(found, width=console.width, unicode=unicode, top=FOLD_ABOVE)
             print_lines(lines)
+            print_lines(line for note in closed_notes(graph) for line in terminal_page(Page).wrapped(note, "dim"))
         else:
             print_text(render_table(SAVED, found[: rows.top], output_format))
 

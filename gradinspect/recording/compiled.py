@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from gradinspect.analyses.memory.compiled import CLOSED
+from gradinspect.analyses.structure.call_names import without_wrappers
 from gradinspect.catalog import Catalog
 from gradinspect.graph import Edge, Frame, Graph, ModuleCall, Node, SavedValue, TensorInfo
 from gradinspect.recording.compiled_kept import is_kept_by_eager, saves_of
 from gradinspect.recording.frames import is_own_file, lines_in_stack, source_line
 from gradinspect.recording.values.tensors import plain_size
+from gradinspect.torch_api.compilations import resumed
 from gradinspect.torch_api.compiled_graphs import (
     UNCHECKED,
     BackwardGraph,
@@ -34,7 +37,7 @@ from gradinspect.torch_api.compiled_graphs import (
 )
 from gradinspect.units import format_count
 
-_UNREADABLE = "What is inside compiled nodes could not be read with this torch ({}). --eager shows the graph without."
+_UNREADABLE = f"{CLOSED}compiled nodes could not be read with this torch ({{}}). --eager shows the graph without."
 _KEPT = ("saved_tensors", f"ctx.{UNCHECKED}")
 
 
@@ -81,12 +84,17 @@ def _box(node: Node, live: Any) -> _Box | None:
     edges = [edge for edge in node.next_edges if edge is not None]
     if len(live.needs_input_grad) != len(graph.results) or len(needs) != len(edges):
         return None
-    rest = tuple(value for value in node.saved if not _is_argument(value))
+    rest = tuple(value for value in node.saved if not _is_argument(value) and not _is_of_compiler(value))
     return _Box(graph, saved, rest, dict(zip(needs, edges, strict=True)))
 
 
 def _is_argument(value: SavedValue) -> bool:
     return value.name in _KEPT and value.index is not None
+
+
+def _is_of_compiler(value: SavedValue) -> bool:
+    """Return whether this tells nothing of the program: what the compiler notes on each node, and empty lists."""
+    return value.name == "needs_input_grad" or value.value == ()
 
 
 class _Opening:
@@ -202,7 +210,7 @@ class _Opening:
         known = self._paths.get(identity)
         if known is not None and (not base or known == base or known.startswith(f"{base}.")):
             return known
-        inside = text.rpartition("]")[2].strip(".").replace("_orig_mod.", "")
+        inside = without_wrappers(text.rpartition("]")[2].strip("."))
         return ".".join(part for part in (base, inside) if part)
 
     def _frame(self, call: Any, caller: int | None) -> int | None:
@@ -217,7 +225,7 @@ class _Opening:
 
     def _record(self, file: str, line: int, function: str, caller: int | None) -> Frame:
         found = source_line(file, line, self._base_folder)
-        return replace(found, function=function, caller=caller, is_library=not is_own_file(file))
+        return replace(found, function=resumed(function), caller=caller, is_library=not is_own_file(file))
 
 
 def _moved(node: Node, places: Sequence[int]) -> Node:
@@ -243,6 +251,6 @@ def _notes(num_compiled: int, num_opened: int) -> Iterator[str]:
     closed = num_compiled - num_opened
     if closed:
         yield (
-            f"What is inside {format_count(closed, 'compiled node')} is not known: torch took the code from its cache "
+            f"{CLOSED}{format_count(closed, 'compiled node')} is not known: torch took the code from its cache "
             "of an earlier run, or its saved tensors are freed. --eager shows the graph without torch.compile."
         )

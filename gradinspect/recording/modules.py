@@ -25,6 +25,7 @@ def assign_modules(
     """
     of_nodes = _innermost(recorder, sequence_nrs)
     used: set[int] = set()
+    of_nodes = [place if place == NOWHERE else _call(recorder, place) for place in of_nodes]
     for place in of_nodes:
         while place != NOWHERE and place not in used:
             used.add(place)
@@ -34,7 +35,7 @@ def assign_modules(
     calls: Counter[int] = Counter()
     records = []
     for place in sorted(used):
-        module = _window(recorder, place).module
+        module = recorder.without_wrapper(_window(recorder, place).module)
         calls[module] += 1
         path, class_name = recorder.module_name(module, names)
         parent = index[_caller(recorder, place)]
@@ -55,6 +56,21 @@ def _window(recorder: Recorder, place: int) -> ModuleWindow:
 
 
 def _caller(recorder: Recorder, place: int) -> int:
+    parent = _parent(recorder, place)
+    return parent if parent == NOWHERE else _call(recorder, parent)
+
+
+def _call(recorder: Recorder, place: int) -> int:
+    """Return the call that a window belongs to: that of a compiled module is within that of its wrapper."""
+    parent = _parent(recorder, place)
+    if parent == NOWHERE:
+        return place
+    outer, module = _window(recorder, parent).module, _window(recorder, place).module
+    is_wrapper = recorder.without_wrapper(outer) == module != outer
+    return parent if is_wrapper else place
+
+
+def _parent(recorder: Recorder, place: int) -> int:
     parent = _window(recorder, place).parent
     return NOWHERE if parent == NOWHERE else place - place % THREAD_SPAN + parent
 

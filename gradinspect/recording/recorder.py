@@ -66,7 +66,7 @@ from gradinspect.torch_api.modes import (
     remove_function_mode,
     take_function_mode,
 )
-from gradinspect.torch_api.modules import is_compiled_in_name_only
+from gradinspect.torch_api.modules import compiled_module, is_compiled_in_name_only
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patching.attributes import TENSOR_NAMES, CoveredAttributes
 from gradinspect.torch_api.patching.forks import lock_of_process, pause_in_children, stop_pausing
@@ -119,6 +119,7 @@ class Recorder:
         self.errors = OwnErrors()  # of those who listen
         self._noted: set[int] = set()  # numbers of modules whose names are kept
         self._module_numbers: dict[int, int] = {}
+        self._wrapped: dict[int, int] = {}  # number of a wrapper of torch.compile -> that of the module in it
         self._lock = Lock()  # of what all threads share
         self.turn = lock_of_process()  # held by those who note what all threads do, so that they do one after the other
         self._thread = get_ident()
@@ -334,12 +335,20 @@ class Recorder:
     def _number_of(self, module: nn.Module) -> int:
         number = self._module_numbers.get(id(module))
         if number is None or self.modules[number]() is not module:
+            inner = compiled_module(module)
+            wrapped = None if inner is None else self._number_of(inner)
             with self._lock:
                 number = len(self.modules)
                 self._class_names.append(type(module).__name__)
                 self.modules.append(ref(module))
                 self._module_numbers[id(module)] = number
+                if wrapped is not None:
+                    self._wrapped[number] = wrapped
         return number
+
+    def without_wrapper(self, number: int) -> int:
+        """Return the number of the module that a wrapper of torch.compile was made for; the same for another module."""
+        return self._wrapped.get(number, number)
 
     @property
     def module_windows(self) -> list[ModuleWindow]:
@@ -354,7 +363,8 @@ class Recorder:
         return [module for module in modules if module is not None]
 
     def module_name(self, number: int, names: Names) -> tuple[str, str]:
-        """Return the path and class of a called module, even if it is gone."""
+        """Return the path and class of a called module, even if it is gone; a wrapper of torch.compile has no own."""
+        number = self.without_wrapper(number)
         module = self.modules[number]()
         class_name = self._class_names[number]
         if module is not None:

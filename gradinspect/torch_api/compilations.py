@@ -73,7 +73,7 @@ def recompiles() -> Iterator[Again]:
             functions[number] = (str(one.co_name), CodeLine(str(one.co_filename), int(one.co_firstlineno or 0)))
         if one.recompile_reason is not None:
             name, place = functions.get(number, ("", None))
-            yield Again(_resumed(name), place, _sentence(one.recompile_reason), one.fail_type is not None)
+            yield Again(resumed(name), place, _sentence(one.recompile_reason), one.fail_type is not None)
 
 
 def has_forgotten() -> bool:
@@ -93,7 +93,7 @@ def _sentence(reason: object) -> str:
     return _ADDRESS.sub("...", _PLAIN.get(text.partition(" ")[0], text)).strip()
 
 
-def _resumed(name: str) -> str:
+def resumed(name: str) -> str:
     """Name a function, also where it goes on after a break: `torch_dynamo_resume_in_forward_at_6`."""
     found = re.fullmatch(r"torch_dynamo_resume_in_(.+)_at_\d+", name)
     return name if found is None else found[1]

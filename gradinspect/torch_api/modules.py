@@ -109,6 +109,14 @@ def is_compiled_in_name_only(module: nn.Module) -> bool:
 
     Source: torch/_dynamo/eval_frame.py `DisableContext`, torch 2.13.
     """
-    if type(module).__name__ != "OptimizedModule":
+    if compiled_module(module) is None:
         return False
     return getattr(vars(module).get("dynamo_ctx"), "callback", module) is None
+
+
+def compiled_module(module: nn.Module) -> nn.Module | None:
+    """Return the program's module inside the wrapper that `torch.compile(module)` returns; None of any other."""
+    if type(module).__name__ != "OptimizedModule":
+        return None
+    inner = vars(module).get("_modules", {}).get("_orig_mod")
+    return inner if isinstance(inner, nn.Module) else None

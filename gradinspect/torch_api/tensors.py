@@ -18,6 +18,7 @@ _VIEW = private("torch.Tensor._is_view", "the nodes that made saved views are no
 _KEY = private("torch.UntypedStorage._cdata", "missing gradients are not checked")
 _INDICES = private("torch.Tensor._indices", "the memory of sparse tensors is not counted")
 _VALUES = private("torch.Tensor._values", "the memory of sparse tensors is not counted")
+_LAZY_ZERO = private("torch._C.TensorBase._is_zerotensor", "zeros without memory are not told from other tensors")
 _IS_WRAPPED = private("torch._C._functorch.is_functorch_wrapped_tensor", _NO_FUNCTORCH)
 _UNWRAP = private("torch._C._functorch.get_unwrapped", _NO_FUNCTORCH)
 _PEEK = private("torch._C._functorch.peek_interpreter_stack", "step does not call formulas by hand")
@@ -41,6 +42,11 @@ version_of: Callable[[torch.Tensor], int] = attrgetter("_version") if _VERSION.i
 def known_version(tensor: torch.Tensor) -> int | None:
     """Return the version of a tensor, or None if it does not count writes."""
     return None if ops.is_inference(tensor) or not _VERSION.is_there else version_of(tensor)
+
+
+def is_lazy_zero(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor of zeros has no memory, as forward mode and torch.func make them; writing it crashes."""
+    return _LAZY_ZERO.is_there and bool(_LAZY_ZERO.value(tensor))
 
 
 def _address(storage: Any) -> int:

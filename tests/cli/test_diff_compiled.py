@@ -148,6 +148,33 @@ net(torch.randn(8, 4)).square().mean().backward()
 
 
 @pytest.mark.slow
+def test_a_compiled_step_is_compared_by_what_its_variables_hold(tmp_path: Path) -> None:
+    """No variable of it has a name while it is compiled: neither its loss nor an input that it makes."""
+    path = tmp_path / "train.py"
+    path.write_text(
+        """
+import torch
+from torch import nn
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step(x):
+    x = x.clone().requires_grad_()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+torch.compile(step, backend="aot_eager")(torch.randn(3, 4))
+"""
+    )
+    done = gradinspect("diff", "--compiled", path, "--format", "json", is_measured=False)
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["one_sided"], found["differences"]) == (0, [], [])
+    assert found["num_compared"] == 4
+
+
+@pytest.mark.slow
 def test_values_are_compared_in_any_layout(tmp_path: Path) -> None:
     """As far as there are any; a gradient of few rows, a matrix of few elements, a conjugate that is none yet."""
     path = tmp_path / "train.py"

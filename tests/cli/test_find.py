@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from factories import product_plus_two, two_layers
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 
 from gradinspect.cli import main
 from gradinspect.storage import encode_graph
@@ -70,3 +71,17 @@ def test_a_tree_shows_what_meets_the_same_condition(capsys: pytest.CaptureFixtur
     """`trace --where` cuts the rest away."""
     assert main(["trace", "run.json", "--where", "class~Addmm*"]) == 0
     assert "where class~Addmm*" in capsys.readouterr().out
+
+
+def test_what_is_inside_a_compiled_node_that_stays_closed_is_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Below the nodes that were found, and below what is saved."""
+    note = "What is inside 1 compiled node is not known: --eager shows the graph without torch.compile."
+    path = tmp_path / "run.json"
+    path.write_bytes(encode_graph(replace(product_plus_two(), warnings=("Another one.", note)), compressed=False))
+    for words in (["find", str(path), "bytes>0"], ["saved", str(path)]):
+        assert main(words) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert said.endswith(note)
+        assert "Another one." not in said

@@ -34,6 +34,22 @@ def test_what_is_exact_is_left(exact: object) -> None:
         assert torch.equal(exact(x), expected)  # type: ignore[operator]  # the same
 
 
+def test_zeros_without_memory_are_left() -> None:
+    """torch.func.grad makes some of a gradient that is no tensor yet, and nobody can write into them."""
+    leaf = torch.randn(2, 3, requires_grad=True)
+
+    def written(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[:, 0] += x[:, 2].abs()
+        return y.sum()
+
+    with OtherRoundings(1):
+        (torch.func.grad(written)(leaf) * leaf).square().sum().backward()
+
+    assert leaf.grad is not None
+    assert torch.isfinite(leaf.grad).all()
+
+
 def test_random_numbers_and_their_generator_are_left() -> None:
     """Dropout drops the same elements, and what is drawn next is the same."""
     layer = torch.nn.Dropout(0.5)

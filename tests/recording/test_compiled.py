@@ -17,7 +17,11 @@ from gradinspect.analyses.memory.compiled import compiled_kept
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.notes import memory_notes
 from gradinspect.analyses.memory.saved_rows import saved_rows
+from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.graph import Graph, Node
+from gradinspect.renderers.picture.dot.document import render_dot
+from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
+from gradinspect.storage import read_graph
 from gradinspect.storage.checks import check_graph
 
 
@@ -223,6 +227,83 @@ def test_what_cannot_be_seen_is_said() -> None:
 
     assert isinstance(box, Node)
     assert [text for text in graph.warnings if text.startswith("What is inside 1 compiled node is not known")]
+
+
+WRAPPED = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return x + self.up(x).tanh()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([torch.compile(Block(), backend="aot_eager"), Block()])
+
+    def forward(self, x):
+        return self.blocks[1](self.blocks[0](self.blocks[0](x)))
+
+net = WHOLE
+net(torch.randn(4, 8)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("whole", ["Net()", "torch.compile(Net(), backend='aot_eager')"])
+def test_a_compiled_module_has_the_class_and_the_path_of_what_it_wraps(tmp_path: Path, whole: str) -> None:
+    """A part, called twice, and the whole model: no module has two rows of the same path."""
+    path = tmp_path / "train.py"
+    path.write_text(WRAPPED.replace("WHOLE", whole))
+    done = gradinspect("export", path, "-o", tmp_path / "run.json")
+    found = read_graph(tmp_path / "run.json")
+
+    assert done.returncode == 0, done.stderr
+    assert (found.modules[0].path, found.modules[0].class_name) == ("", "Net")
+    assert "OptimizedModule" not in {call.class_name for call in found.modules}
+    assert all(found.modules[call.parent].path != call.path for call in found.modules if call.parent is not None)
+    if "compile" not in whole:
+        assert [(call.path, call.call) for call in found.modules if call.class_name == "Block"] == [
+            ("blocks.0", 1), ("blocks.0", 2), ("blocks.1", 1),
+        ]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("default")  # as above
+def test_a_compiled_node_is_named_after_its_function() -> None:
+    """No screen has the internal path of torch's class; after a graph break it is still the program's function."""
+
+    def contrast(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        hidden = x @ weight
+        torch._dynamo.graph_break()
+        return (hidden * weight.sum()).exp()
+
+    torch._dynamo.reset()
+    weight = torch.randn(8, 8, requires_grad=True)
+    net = torch.compile(Block(), backend="aot_eager")
+    of_functions = capture(torch.compile(contrast, backend="aot_eager")(torch.randn(4, 8), weight).sum())
+    of_module = capture(net(torch.randn(4, 8)).sum(), model=net)
+    words = [
+        [word for number in range(len(graph.nodes)) if (word := function_words(graph, number))]
+        for graph in (of_functions, of_module)
+    ]
+
+    assert words == [["compiled by torch.compile: contrast"] * 2, ["compiled by torch.compile: forward"]]
+    text = "\n".join(line.plain for line in render_tree(of_module, TreeOptions(full=True)))
+    assert "compiled by torch.compile: forward" in text
+    assert "custom Function" not in render_dot(of_module)
+    assert "_functorch" not in text + render_dot(of_module)
+
+
+def test_what_the_compiler_notes_on_a_node_is_not_shown() -> None:
+    """Which inputs need a gradient the edges say; sizes that the program does not have are none."""
+    net = torch.compile(Block(), backend="aot_eager")
+    graph = capture(net(torch.randn(4, 8)).sum(), model=net)
+
+    assert {value.kind for node in graph.nodes if node.kind == "compiled" for value in node.saved} == {"tensor"}
 
 
 def test_a_graph_that_cannot_be_read_leaves_the_box_closed(monkeypatch: pytest.MonkeyPatch) -> None:

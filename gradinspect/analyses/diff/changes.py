@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from gradinspect.analyses.diff.matching import Matching
 from gradinspect.analyses.diff.reading import Reading, saved_content
 from gradinspect.analyses.diff.records import Aspect, ChangedNode, Detail
+from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.graph import Edge, Graph, Node, SavedValue, Size, TensorInfo, argument_name
 from gradinspect.units import format_dtype, format_tensor
 
@@ -102,7 +103,7 @@ def _module_of(reading: Reading, node: Node) -> str:
 def _own_details(node: Node, other: Node) -> Iterator[Detail]:
     """Compare what belongs to the nodes alone: operator, outputs, saved values."""
     if (node.name, node.function) != (other.name, other.function):
-        yield Detail("operator", before=node.function or node.name, after=other.function or other.name)
+        yield Detail("operator", before=class_name_of(node), after=class_name_of(other))
     for number in range(max(len(node.forward_outputs), len(other.forward_outputs))):
         yield from _tensors(
             f"output {number}" if len(other.forward_outputs) > 1 else "output",
@@ -181,5 +182,5 @@ def _source(graph: Graph, edge: Edge | None) -> str:
     if edge is None:
         return "None"
     node = graph.nodes[edge.next_node]
-    name = (node.leaf.name or "a leaf") if node.leaf is not None else node.function or node.name
+    name = (node.leaf.name or "a leaf") if node.leaf is not None else class_name_of(node)
     return f"{name} output {edge.input_nr}" if edge.input_nr else name

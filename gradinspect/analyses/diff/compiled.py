@@ -7,10 +7,11 @@ gradient is off by then is what rounding does to it in this program, cancellatio
 `FACTOR` times that. Over correct programs it is off by less than twice: `benchmarks/compiled.py` prints it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from gradinspect.analyses.structure.name_folding import alike, name_by_indices
 from gradinspect.graph import Frame, Record
 
 FACTOR: Final = 6.0
@@ -166,7 +167,7 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
         compiled: What compiled code computes, beside the same.
     """
     noise = _noise(rounded)
-    differences, incomparable, equal = [], [], []
+    differences, incomparable, equal, rounded_away = [], [], [], []
     one_sided = []
     for value in compiled.values:
         beside = noise.get(value.key)
@@ -177,7 +178,7 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
         elif beside is None or beside.problem:
             incomparable.append(f"{value.name}: two eager runs differ in what they have")
         elif beside.relative > NOISY:
-            incomparable.append(f"{value.name}: rounding moves it by {beside.relative:.0%}")
+            rounded_away.append((value.name, beside.relative))
         elif differs(value, beside):
             differences.append(CompiledValueDiff(value=value, rounding=beside.relative))
         else:
@@ -190,7 +191,7 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
         num_compared=len(differences) + len(equal),
         differences=tuple(sorted(differences, key=lambda one: (one.value.call, -_beyond(one)))),
         one_sided=tuple(one_sided),
-        incomparable=tuple(incomparable),
+        incomparable=(*incomparable, *_rounded_away(rounded_away)),
         largest=max((one for one, _ in equal), default=0.0),
         largest_rounding=max((one for _, one in equal), default=0.0),
         num_graphs=compiled.num_graphs,
@@ -199,6 +200,14 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
         num_eager_calls=len(rounded[0].calls),
         base_folder=compiled.base_folder,
     )
+
+
+def _rounded_away(values: Sequence[tuple[str, float]]) -> Iterator[str]:
+    """Say what rounding moves too far to be compared; the same of equal blocks in one sentence."""
+    for group in alike(values, lambda one: (one[0],), lambda _: ()):
+        least, most = f"{min(part for _, part in group):.0%}", f"{max(part for _, part in group):.0%}"
+        moved = least if least == most else f"{least} to {most}"
+        yield f"{name_by_indices(name for name, _ in group)}: rounding moves it by {moved}"
 
 
 def _noise(rounded: Sequence[StepValues]) -> dict[ValueKey, StepValue]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.explain.double_backward import DoubleBackward, double_backward
 from gradinspect.analyses.explain.hand_written import COMPOSED, HAND_WRITTEN, HandWritten
 from gradinspect.analyses.memory.saved_rows import saved_rows_of
+from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.catalog import Catalog, Entry, operator_of
 from gradinspect.errors import GradInspectError
@@ -104,7 +105,7 @@ def _facts(graph: Graph, number: int) -> NodeFacts:
             "  ".join(filter(None, (row.attribute, row.value, row.status, row.origin_name)))
             for row in saved_rows_of(graph, number)
         ),
-        function=node.function,
+        function=function_words(graph, number),
         made_by=node.made_by,
     )
 

@@ -9,6 +9,13 @@ from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins
 from gradinspect.graph import Graph, Record
 from gradinspect.units import format_bytes, format_count, format_flops
 
+CLOSED = "What is inside "  # begins what a record says of compiled nodes whose operators it has not
+
+
+def closed_notes(graph: Graph) -> tuple[str, ...]:
+    """Return what a record says of compiled nodes that it cannot look into."""
+    return tuple(warning for warning in graph.warnings if warning.startswith(CLOSED))
+
 
 class CompiledKept(Record, frozen=True):
     """One compiled node whose inside is known, with its operators."""

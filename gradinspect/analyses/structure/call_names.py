@@ -37,6 +37,11 @@ def shown_path(path: str, model: str = OUTERMOST) -> str:
     return f"{model}.{path}" if _INDICES.fullmatch(path.partition(".")[0]) else path
 
 
+def without_wrappers(path: str) -> str:
+    """Return a path without the parts that torch.compile adds around a module, `_orig_mod`."""
+    return ".".join(part for part in path.split(".") if part != "_orig_mod")
+
+
 def name_inside(name: str, path: str | None) -> str:
     """Name a parameter relative to a module that is named beside it: `weight` inside of `layer4.1.conv1`."""
     return name.removeprefix(f"{path}.") if path else name

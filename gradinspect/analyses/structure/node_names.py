@@ -1,6 +1,6 @@
-"""Find nodes by name: `#12`, a class, a module, a parameter.
+"""Find nodes by name: `#12`, a class, a module, a parameter; and name the function that a node was made by.
 
-What comes in: a name from the user and a `Graph`. What goes out: node ids.
+What comes in: a name from the user and a `Graph`, or a node. What goes out: node ids, or a name.
 """
 
 import re
@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from gradinspect.analyses.selection.name_patterns import containing_paths, matching_names
 from gradinspect.analyses.structure.call_names import OUTERMOST, short_name
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, Node
+from gradinspect.graph import Frame, Graph, Node
 from gradinspect.units import parse_whole
 
+COMPILED = "compiled by torch.compile"
 _BACKWARD = re.compile(r"Backward\d*$")
 
 
@@ -43,6 +44,46 @@ def named_nodes(word: str, graph: Graph) -> frozenset[int]:
             names.setdefault(name, set()).add(number)
     found = matching_names(word, names.keys(), "class, module or parameter")
     return frozenset[int]().union(*(names[name] for name in found))
+
+
+def class_name_of(node: Node) -> str:
+    """Return the qualified class of a custom Function; of another node, the name of its class."""
+    return node.name if node.function is None or node.kind == "compiled" else node.function
+
+
+def function_words(graph: Graph, number: int) -> str | None:
+    """Say which custom Function a node belongs to, or which function torch.compile has compiled; None: neither."""
+    node = graph.nodes[number]
+    if node.kind != "compiled" or node.function is None:
+        return node.function
+    name = _compiled_function(graph, number)
+    return f"{COMPILED}: {name}" if name else COMPILED
+
+
+def _compiled_function(graph: Graph, number: int) -> str | None:
+    """Name the function of the program that one of the operators behind a compiled node has run in."""
+    caller = graph.nodes[number].frame
+    for node in graph.nodes[number + 1 :]:
+        if node.kind != "compiled" or node.function is not None:
+            return None
+        frame = _frame_called_from(graph, node.frame, caller)
+        if frame is not None:
+            return _with_class(graph, number, frame.function)
+    return None
+
+
+def _frame_called_from(graph: Graph, frame: int | None, caller: int | None) -> Frame | None:
+    while frame is not None and graph.frames[frame].caller != caller:
+        frame = graph.frames[frame].caller
+    found = None if frame is None or frame == caller else graph.frames[frame]
+    return None if found is None or found.is_library else found
+
+
+def _with_class(graph: Graph, number: int, function: str) -> str:
+    """Name a method of a module with its class, as other lines do: a compiler keeps the name of the function alone."""
+    module = graph.nodes[number].module
+    is_method = function == "forward" and module is not None
+    return f"{graph.modules[module].class_name}.{function}" if is_method else function  # type: ignore[index]
 
 
 def module_names(graph: Graph) -> frozenset[str]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.graph import Graph, Leaf, Node, frame_of
 from gradinspect.units import format_tensor
 
@@ -103,8 +104,9 @@ def _calls(graph: Graph) -> Iterator[_Entry]:
 def _nodes(graph: Graph) -> Iterator[_Entry]:
     for node_id, node in enumerate(graph.nodes):
         outputs = [format_tensor(info) for info in node.forward_outputs if info is not None]
-        words = (f"#{node_id}", node.name, node.function or "", *_leaf_names(graph, node), *_place(graph, node),
-                 *outputs, *_dtypes(node))  # fmt: skip
+        function = function_words(graph, node_id) or ""
+        words = (f"#{node_id}", node.name, function, *_leaf_names(graph, node), *_place(graph, node), *outputs,
+                 *_dtypes(node))  # fmt: skip
         leaf = [format_tensor(node.leaf.info)] if node.leaf is not None else []
         frame = frame_of(graph, node)
         code = "" if frame is None else frame.code

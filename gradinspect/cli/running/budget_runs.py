@@ -8,6 +8,7 @@ from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.planning.blocks import Block, blocks_of
 from gradinspect.analyses.planning.changes import NO_CHANGE, Plan
 from gradinspect.analyses.planning.planned_steps import PlannedSteps
+from gradinspect.analyses.structure.call_names import shown_path, without_wrappers
 from gradinspect.analyses.structure.name_folding import name_by_indices
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
@@ -63,7 +64,7 @@ def _without(runs: ForkedRuns, request: Request) -> tuple[UnchangedRun, ...]:
 
 
 def _checkpointed(runs: ForkedRuns, request: Request, block: Block, other: int) -> UnchangedRun:
-    what = f"{EAGER}, checkpoint {name_by_indices(block.paths)}"
+    what = f"{EAGER}, checkpoint {shown_path(name_by_indices(map(without_wrappers, block.paths)))}"
     try:
         seen = _seen(runs, request, Plan(changes=(block.checkpointed(block.paths),)))
     except (GradInspectError, ScriptFailedError) as error:

@@ -19,6 +19,7 @@ from gradinspect.torch_api.flops import call_flops
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.torch_api.operators import operator_name, operator_schemas
 from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.tensors import is_lazy_zero
 
 _EXACT_NAMES: Final = """
     abs alias amax amin arange argmax argmin as_strided bernoulli bernoulli_ cat ceil clamp clamp_ clamp_max
@@ -132,6 +133,8 @@ def _writes_first(func: Any) -> bool:
 
 
 def _is_rounded(name: str, tensor: torch.Tensor) -> bool:
+    if is_lazy_zero(tensor):
+        return False
     if name == _CAST:
         return tensor.dtype in _NARROW
     return bool(ops.is_floating_point(tensor) or ops.is_complex(tensor))

@@ -7,7 +7,7 @@ after each, and by how much they are off.
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from gradinspect.torch_api.tensors import plain_tensors_only
 MOST_CALLS = 4
 _PART = 2**22  # elements at a time
 _WRAPPED = "_orig_mod"  # between a compiled module's path and that of what it wraps
+_NAMELESS = "unnamed "
 _save, _load = torch.save, torch.load
 
 
@@ -118,18 +119,23 @@ class StepValuesObserver(Observer[StepValues]):
 
     def _take(self, call: int, losses: Iterable[tuple[str, Any]], gradients: Iterable[tuple[str, Any]]) -> None:
         with plain_tensors_only(), without_grad(), unobserved():
+            path = self._folder / f"{call}.pt"
+            kept = _load(path, weights_only=True) if not self._how.keeps and path.is_file() else {}
             found: dict[ValueKey, torch.Tensor] = {}
-            for role, values in (("loss", losses), ("gradient", gradients), ("buffer", _buffers())):
+            by_role = (
+                ("loss", _as_kept(losses, kept)),
+                ("gradient", _unnamed(gradients, kept)),
+                ("buffer", _buffers()),
+            )
+            for role, values in by_role:
                 for name, value in values:
                     if value is not None:
                         found[ValueKey(call, role, name)] = value  # type: ignore[arg-type]  # its literals
-            path = self._folder / f"{call}.pt"
             if self._how.keeps:
                 own = {tuple(key): _copy_or_reason(value) for key, value in found.items()}
                 _save(own, path)
                 self._values += [_own(key, value, own[tuple(key)]) for key, value in found.items()]
             else:
-                kept = _load(path, weights_only=True) if path.is_file() else {}
                 self._values += [_beside(key, value, kept.get(tuple(key))) for key, value in found.items()]
 
     def result(self) -> StepValues | None:
@@ -175,9 +181,42 @@ def _named(graph: Graph, leaves: dict[int, torch.Tensor]) -> dict[str, torch.Ten
         if name is None:
             shape = ", ".join(map(str, leaf.shape))
             counts[shape] += 1
-            name = f"unnamed [{shape}]" + (f" {counts[shape]}" if counts[shape] > 1 else "")
+            name = f"{_NAMELESS}[{shape}]" + (f" {counts[shape]}" if counts[shape] > 1 else "")
         found[name.replace(f"{_WRAPPED}.", "")] = leaf
     return found
+
+
+Named = Iterable[tuple[str, Any]]
+Kept = Mapping[tuple[object, ...], torch.Tensor | str]
+
+
+def _as_kept(losses: Named, kept: Kept) -> Named:
+    """Name losses as the run did that kept its own: no variable of a compiled function has a name."""
+    found = list(losses)
+    names = [str(name) for _, role, name in kept if role == "loss"]
+    if len(names) != len(found):
+        return found
+    return [(name, value) for name, (_, value) in zip(names, found, strict=True)]
+
+
+def _unnamed(gradients: Named, kept: Kept) -> Named:
+    """Name the gradient of a leaf without a name as the other run did, if each has one of this shape alone."""
+    found = [(name, value) for name, value in gradients if value is not None]
+    theirs = {str(name): value for (_, role, name), value in kept.items() if role == "gradient"}
+    left = theirs.keys() - {name for name, _ in found}
+    by_shape: dict[tuple[int, ...], list[str]] = {}
+    for name in left:
+        by_shape.setdefault(_shape_of(theirs[name]), []).append(name)
+    nameless = Counter(_shape_of(value) for name, value in found if name.startswith(_NAMELESS) and name not in theirs)
+    for name, value in found:
+        shape = _shape_of(value)
+        is_one = name.startswith(_NAMELESS) and name not in theirs and nameless[shape] == 1
+        alike = by_shape.get(shape, []) if is_one else []
+        yield (alike[0] if len(alike) == 1 else name), value
+
+
+def _shape_of(value: torch.Tensor | str) -> tuple[int, ...]:
+    return () if isinstance(value, str) else tuple(value.shape)
 
 
 def _tensors(returned: object) -> list[torch.Tensor]:

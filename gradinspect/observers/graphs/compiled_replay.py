@@ -17,6 +17,7 @@ import torch
 from torch.fx import GraphModule, Interpreter
 
 from gradinspect.analyses.diff.compiled import OperatorValue, allowed
+from gradinspect.analyses.structure.call_names import without_wrappers
 from gradinspect.observers.gradients.rounding import OtherRoundings
 from gradinspect.recording.frames import lines_in_stack, source_line
 from gradinspect.torch_api.backends import BACKWARD, FORWARD, INFERENCE, Parts, boxed, run_boxed
@@ -122,7 +123,7 @@ class CompiledReplay:
             direction=graph.direction,
             operator=operator_name(whole) if whole.op == "call_function" else str(whole.name),
             forward=forward_name(whole),
-            module=modules[-1][1].rpartition("]")[2].strip(".").replace("_orig_mod.", "") if modules else "",
+            module=without_wrappers(modules[-1][1].rpartition("]")[2].strip(".")) if modules else "",
             frame=frame,
             error=error / norm if norm else float("inf"),
             rounding=noise / norm if norm else 0.0,

@@ -15,6 +15,7 @@ from gradinspect.analyses.structure.call_names import fold_name, short_name
 from gradinspect.analyses.structure.copy_ranges import with_ranges
 from gradinspect.analyses.structure.expansion import opens_to, readable_depth
 from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, node_ids
+from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
 from gradinspect.checks.findings import Finding, Findings
 from gradinspect.graph import Graph, Node, argument_name, source_of
@@ -176,9 +177,7 @@ class _Boxes:
         marks = [*others, *map(str, statuses), *([f"{nones} None"] if nones else [])]
         line = source_of(self._graph, node)
         right = "  ".join(filter(None, (format_bytes(self._held[number]) if self._held[number] else "", line or "")))
-        title = (
-            f"<span class=d>#{number}</span> <b>{_text(node.function or node.name)}</b> <code>{_text(outputs)}</code>"
-        )
+        title = f"<span class=d>#{number}</span> <b>{_text(class_name_of(node))}</b> <code>{_text(outputs)}</code>"
         below = f"<div>{''.join(leaves)}<span class=d>{'  '.join(marks)}</span></div>" if leaves or marks else ""
         return f"<div class=n><span class=r>{_text(right)}</span>{title}{below}</div>"
 

@@ -13,6 +13,7 @@ from gradinspect.analyses.memory.saved_rows import SavedTable
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node, storages_of
 from gradinspect.analyses.structure.cut import Cut, uses_in_whole
 from gradinspect.analyses.structure.devices import crossings
+from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.graph import Graph, Node, Record, SavedValue, TensorInfo, argument_name
 from gradinspect.renderers.picture.colors.kinds import tensor_of
 from gradinspect.units import escape_control, format_tensor
@@ -109,6 +110,7 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
     usual = usual_device(graph)
     for node_id, node in enumerate(graph.nodes):
         tensor = tensor_of(node)
+        function = function_words(graph, node_id)
         yield PageNode(
             name=texts.place(node.name),
             kind=texts.place(node.kind),
@@ -116,7 +118,7 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
             edges=edges.of(node_id, node),
             saved=tuple([saved.of(node_id, value) for value in node.saved]),
             leaf=_leaf(node, uses[node_id], texts),
-            function=None if node.function is None else texts.place(node.function),
+            function=None if function is None else texts.place(function),
             made_by=None if node.made_by is None else texts.place(node.made_by),
             module=node.module,
             frame=node.frame,

@@ -13,6 +13,7 @@ from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.folding import fold_graph
+from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.graph import Graph, Node, Record, argument_name, frame_of, source_of
 from gradinspect.renderers.diff_words import MODULE_WORDS, describe, how_far
 from gradinspect.renderers.html.nodes import Texts
@@ -152,7 +153,7 @@ class _SideWriter:
         return self._sides.setdefault(side, len(self._sides))
 
     def _title(self, node: Node, *, is_alone: bool) -> str:
-        name = node.function or node.name
+        name = class_name_of(node)
         if node.leaf is not None:
             return f"{name}  {node.leaf.name or ''}".rstrip()
         if node.module is None or not is_alone:
@@ -165,7 +166,7 @@ class _SideWriter:
         for position, edge in enumerate(node.next_edges):
             target = None if edge is None else self.graph.nodes[edge.next_node]
             if target is None or target.leaf is None:
-                yield self._labeled(number, position, "None" if target is None else target.function or target.name)
+                yield self._labeled(number, position, "None" if target is None else class_name_of(target))
 
     def _leaves(self, number: int) -> Iterator[tuple[int, int]]:
         for position, edge in enumerate(self.graph.nodes[number].next_edges):

@@ -121,11 +121,11 @@ class OverviewPage(Page):
 
     def _modules(self, graph: Graph, held: Memory, room: int) -> Iterator[tuple[str, int]]:
         """Yield a row for each module, equal blocks as one, with what each of them holds if there is room."""
-        around, tree = _spread(module_tree(graph, held, folds=False)) if graph.modules else ("", ())
+        around, tree = _spread(module_tree(graph, held, folds=False)) if graph.modules else (None, ())
         for group in alike(tree, lambda module: (module.path,), lambda module: module.class_name):
             sizes = [module.total_bytes for module in group]
             if group[0].label == OUTSIDE:
-                yield "(outside of these)" if around else OUTSIDE, sum(sizes)
+                yield "(outside of these)" if around is not None else OUTSIDE, sum(sizes)
                 continue
             name = self._block([module.path for module in group], group[0].class_name, graph.model_name)
             words = [name]
@@ -192,13 +192,14 @@ def _headline(finding: Finding, own: set[str]) -> str:
     return f"{finding.code}{GAP}{where}{finding.title}"
 
 
-def _spread(tree: Sequence[ModuleBytes]) -> tuple[str, Sequence[ModuleBytes]]:
+def _spread(tree: Sequence[ModuleBytes]) -> tuple[str | None, Sequence[ModuleBytes]]:
     """Go into the only module, or the one that holds nearly all, and on inside of it, until there are several.
 
     Returns:
-        The path around them, and they. What is outside of them is one row.
+        The path around them, None if there is nothing around them, and they. What is outside of them is one row.
     """
-    around, outside = "", 0
+    around: str | None = None
+    outside = 0
     while True:
         modules = [module for module in tree if module.label != OUTSIDE]
         outside += sum(module.total_bytes for module in tree if module.label == OUTSIDE)

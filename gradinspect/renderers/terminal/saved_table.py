@@ -223,7 +223,8 @@ class _Table:
             step = wider.get(column, _FULL)
             if step.how == "cut":
                 spare = max(self._page.width - self._table_width([*wider.values()]), 0)
-                wider[column] = step._replace(cells=step.cells + spare)
+                cells = self._width(column, step) + spare  # no name may need all cells, as those are cut at dots
+                wider[column] = step._replace(cells=max(cells, step.cells))
         return [wider[step.column] if step is last[step.column] else step for step in taken]
 
     def _table_width(self, taken: Sequence[_Step]) -> int:
@@ -327,7 +328,7 @@ def status_text(row: SavedRow) -> str:
 _WRITERS: Final[Mapping[str, tuple[Write, Write]]] = {
     "#": (lambda row: str(row.node),) * 2,
     "node": (lambda row: row.node_name, lambda row: BACKWARD_0.sub("", row.node_name)),
-    "attribute": (lambda row: row.attribute, lambda row: row.attribute.removeprefix("_saved_")),
+    "attribute": (lambda row: row.attribute, lambda row: row.attribute.removeprefix("_saved_").removeprefix("aten.")),
     "bytes": (lambda row: format_bytes(row.num_bytes) if row.num_bytes else "",) * 2,
     "eager": (_eager,) * 2,
     "status": (status_text, lambda row: status_text(row).partition(":")[0]),

@@ -117,6 +117,28 @@ def test_a_verdict_says_what_it_did_not_see(is_complete: bool) -> None:  # a par
     assert "code compiled by torch.compile" in page
 
 
+def test_what_is_in_the_outermost_module_itself_is_not_outside_of_modules() -> None:
+    """It is outside of the modules that are listed, also where the path of the outermost is empty."""
+    held = graph(
+        op("MulBackward0", 1, module=0, saved=(saved("_saved_self", 64, storage=0),)),
+        op("AddmmBackward0", 2, module=1, saved=(saved("_saved_mat1", 32, storage=1),)),
+        op("AddmmBackward0", 3, module=2, saved=(saved("_saved_mat1", 32, storage=2),)),
+        leaf("weight", 2, 3),
+        storages=(Storage(num_bytes=256), Storage(num_bytes=128), Storage(num_bytes=128)),
+        modules=(
+            ModuleCall(path="", class_name="Net"),
+            ModuleCall(path="up", class_name="Linear", parent=0),
+            ModuleCall(path="down", class_name="Linear", parent=0),
+        ),
+    )
+    page = text(Overview(source="train.py", graph=held, findings=None))
+
+    assert "(outside modules)" not in page
+    assert [line.split() for line in page.splitlines() if "(outside of these)" in line] == [
+        ["(outside", "of", "these)", "256", "B", "50%"]
+    ]
+
+
 def test_what_follows_each_verb_comes_once_where_it_is_long() -> None:
     """No command is cut: all can be typed."""
     source = "train.py -- --data corpora/wikitext-2 --epochs 1 --batch_size 8 --bptt 10 --log-interval 20"

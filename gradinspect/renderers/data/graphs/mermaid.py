@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.formats import FileContent
@@ -61,7 +62,7 @@ def _label(graph: Graph, box: Box) -> str:
     first = graph.nodes[box.ids.start]
     if box.kind == "node":
         outputs = ", ".join(format_tensor(info) for info in first.forward_outputs[:2] if info is not None)
-        return f"{first.function or first.name}  {outputs}"
+        return f"{class_name_of(first)}  {outputs}"
     copies = (
         f" x{len(box.scope.copies) + (box.kind != 'copies'):,}" if box.scope is not None and box.scope.copies else ""
     )

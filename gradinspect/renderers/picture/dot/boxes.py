@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gradinspect.analyses.structure.copy_ranges import copy_ranges
 from gradinspect.analyses.structure.folding import Scope, node_ids
+from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.graph import Node, TensorInfo
 from gradinspect.renderers.picture.colors.looks import Look
@@ -85,8 +86,9 @@ class BoxWriter:
         label = [f"<B>{html(node.name)}</B>"]
         if box.scope is not None:
             label.insert(0, self.labels.name(box.scope))
-        if node.function is not None:
-            label.append(small(html(node.function), self.palette.custom_line))
+        function = function_words(self.graph, node_id)
+        if function is not None:
+            label.append(small(html(function), self.palette.custom_line if is_custom(node) else self.palette.quiet))
         elif node.kind not in ("generated", "custom"):
             label.append(self._quiet(node.kind.replace("_", " ")))
         look = self.scene.look(box.ids)
@@ -202,7 +204,7 @@ def _more(scope: Scope) -> str:
 
 def is_custom(node: Node) -> bool:
     """Return whether a node belongs to a custom autograd.Function."""
-    return node.kind == "custom" or node.function is not None
+    return node.kind == "custom" or (node.function is not None and node.kind != "compiled")
 
 
 def _facts(look: Look | None) -> list[str]:

@@ -6,6 +6,7 @@ What comes in: records of the graph. What goes out: quoted DOT strings of severa
 from collections.abc import Sequence
 
 from gradinspect.analyses.structure.folding import Scope
+from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.graph import Graph, Node, SavedValue, TensorInfo, own_frame
 from gradinspect.renderers.picture.dot.text import tooltip
 from gradinspect.units import format_bytes, format_tensor
@@ -22,8 +23,9 @@ def node_lines(graph: Graph, node_id: int, number: int, look: str = "") -> list[
     """List a node's number, the meaning of its fill, its module, source line, hooks and saved attributes."""
     node = graph.nodes[node_id]
     lines = [f"#{number} {node.name}", *filter(None, [look])]
-    if node.function is not None:
-        lines.append(f"custom Function {node.function}")
+    function = function_words(graph, node_id)
+    if function is not None:
+        lines.append(function if node.kind == "compiled" else f"custom Function {function}")
     if node.module is not None:
         call = graph.modules[node.module]
         lines.append(f"in {call.path or 'the outermost module'} ({call.class_name}), call {call.call}")

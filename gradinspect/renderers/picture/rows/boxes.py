@@ -11,6 +11,7 @@ from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.call_names import name_inside, short_name
 from gradinspect.analyses.structure.cut import uses_in_whole
 from gradinspect.analyses.structure.folding import Scope
+from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.graph import ModuleCall, Node
 from gradinspect.renderers.picture.dot.scene import Scene
@@ -52,7 +53,11 @@ class LargeBoxes:
         over = () if call is None else (shorten(self._name(call)),)
         title = shorten(chain_title(nodes)) if len(nodes) > 1 else shorten(nodes[0].name)
         saved = sum(self.saved[node_id] for node_id in box.ids)
-        facts = [_output(nodes[0]), f"{format_bytes(saved)} held" if saved else "", nodes[0].function or ""]
+        facts = [
+            _output(nodes[0]),
+            f"{format_bytes(saved)} held" if saved else "",
+            function_words(graph, box.ids.start) or "",
+        ]
         under = " · ".join((f"#{self.scene.number(box.ids.start)}", *filter(None, facts)))
         return BoxText((*over, title, shorten(under)), len(over), tuple(self._chips(nodes[-1])))
 

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from gradinspect.analyses.memory.compiled import eager_words
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows_of
+from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.graph import Leaf, Measured, Node, argument_name, module_name, stats_of
 from gradinspect.renderers.facts import formula_lines
 from gradinspect.renderers.terminal.gradients.call import number
@@ -48,8 +49,9 @@ class NodePage(PanelPage):
             if root.node == node_id:
                 output = f", output {root.output_nr}" if root.output_nr else ""
                 yield self.short_line(f"root {root.name or ''}".rstrip() + output, "blue")
-        if node.function is not None:
-            yield from self.labeled("function", node.function)
+        function = function_words(self.graph, node_id)
+        if function is not None:
+            yield from self.labeled("function", function)
         if node.made_by is not None:
             yield from self.labeled("made by", f"the backward of {node.made_by}")
 

@@ -16,6 +16,7 @@ from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses
 from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
 from gradinspect.analyses.structure.folding import Scope, ids_of_copy, later_copies, node_ids, place_of_call
 from gradinspect.analyses.structure.name_folding import format_times, odd_one
+from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.analyses.structure.outline import leaves_of
 from gradinspect.analyses.structure.outline_rows import Link, Row
 from gradinspect.analyses.structure.shape_chains import chain_title
@@ -105,7 +106,7 @@ class RowWriter:
             if not row.ends_in_leaf:
                 shapes = f"  {self._shapes(node.forward_outputs)}"  # the first to go where the class would be cut
                 yield Part(shapes, "green", is_optional=True, brief=shapes, is_brief_last=True)
-            yield from self._marks(node)
+            yield from self._marks(node_id, node)
             yield from self._devices(self.crossings.get(node_id, ()))
         if row.targets:
             yield Part(f" {self.symbols.arrow} ")
@@ -120,9 +121,10 @@ class RowWriter:
             yield from self._nones(node_id)
         yield from self._cut_edges(row.nodes)
 
-    def _marks(self, node: Node) -> Iterator[Part]:
-        if node.function is not None:
-            yield Part(f"  {self._visible(node.function)}", "magenta", can_shrink=True, can_wrap=True)
+    def _marks(self, node_id: int, node: Node) -> Iterator[Part]:
+        function = function_words(self.graph, node_id)
+        if function is not None:
+            yield Part(f"  {self._visible(function)}", "magenta", can_shrink=True, can_wrap=True)
         if node.made_by is not None:
             yield Part(f"  by {self._visible(node.made_by)}", "dim", is_optional=True)
         if node.forward is not None:
