@@ -30,4 +30,4 @@ for _ in range(30):
     loss.backward()
     optimizer.step()
     losses.append(critic_loss.item())
-print(losses[0], losses[-1])
+print("loss", losses[0], losses[-1])

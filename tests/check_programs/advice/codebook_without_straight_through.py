@@ -1,7 +1,7 @@
 # expect: GI309
 # why: So what made z learns only from the term that compares the two
 # advice: Give the layers z + (q - z).detach() instead of q
-# lines: chosen=20 looked up=21 used=22 compared=25 backward=28
+# lines: chosen=20 used=22 compared=25 backward=28
 import torch
 from torch import nn
 from torch.nn.functional import mse_loss, one_hot
@@ -28,4 +28,4 @@ for _ in range(40):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-print(losses[0], losses[-1])
+print("loss", losses[0], losses[-1])

@@ -1,7 +1,7 @@
 # expect: GI359
 # why: Nothing else reads that noise: what noise_drawn_twice.py:20 adds to the input is another draw.
-# advice: Draw the noise once, and use the same tensor at noise_drawn_twice.py:20 and noise_drawn_twice.py:25.
-# lines: mixed=20 drawn=24 used=25 backward=27
+# advice: Draw the noise once, and use the same tensor at noise_drawn_twice.py:20 and noise_drawn_twice.py:26.
+# lines: mixed=20 drawn=25 used=26 backward=28
 import torch
 from torch import nn
 
@@ -28,4 +28,4 @@ for _ in range(60):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-print(losses[0], losses[-1])
+print("loss", losses[0], losses[-1])

@@ -21,4 +21,4 @@ for _ in range(20):
     image = image.detach().clamp(0, 1).requires_grad_()  # -
     with torch.no_grad():  # +
         image.copy_(image.clamp(0, 1))  # +
-print(losses[0], losses[-1])
+print("loss", losses[0], losses[-1])

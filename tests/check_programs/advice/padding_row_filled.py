@@ -25,4 +25,4 @@ for _ in range(20):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-print(losses[0], losses[-1])
+print("loss", losses[0], losses[-1])

@@ -21,4 +21,4 @@ for _ in range(40):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-print(losses[0], losses[-1])
+print("loss", losses[0], losses[-1])
