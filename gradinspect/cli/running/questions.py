@@ -221,13 +221,12 @@ def step_memory(num_steps: int) -> "Question[StepMemory]":
 
 def read_values(num_steps: int) -> "Question[ReadValues]":
     """Ask what `num_steps` training steps read of their tensors."""
-
-    def observe(run: "Run") -> "Observer[ReadValues]":
-        from gradinspect.observers.memory.read_values_observer import ReadValuesObserver
-
-        return ReadValuesObserver(run, num_steps)
-
-    return Question(observe=observe, a_capture_cannot="be run again", needs_values=True, needs_backward=True)
+    return Question(
+        observe=_observer("observers.memory.read_values_observer.ReadValuesObserver", num_steps),
+        a_capture_cannot="be run again",
+        needs_values=True,
+        needs_backward=True,
+    )
 
 
 def planned_steps(num_steps: int, plan: "Plan", branches: "Branches | None" = None) -> "Question[PlannedSteps]":
