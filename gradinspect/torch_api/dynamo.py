@@ -16,6 +16,7 @@ _UNSEEN = "backward calls inside a function under torch.compile are not seen"
 _SET = private("torch._C._dynamo.eval_frame.set_code_exec_strategy", _UNSEEN)
 _STRATEGY = private("torch._C._dynamo.eval_frame._FrameExecStrategy", _UNSEEN)
 _ACTION = private("torch._C._dynamo.eval_frame._FrameAction", _UNSEEN)
+_NO_FILE = "<string>"
 _SAID: set[int] = set()  # codes of functions, which are never freed
 _CONVERSIONS = "torch._dynamo.convert_frame"  # never imported by us: a program that compiles has imported it
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -50,12 +51,26 @@ def _skip_all(owner: ModuleType | type, package: str, seen: set[int]) -> None:
         kind = type(value)
         function = value.__func__ if kind in (staticmethod, classmethod) else value
         function = value.fget if kind is property else function
-        if type(function) is FunctionType and _is_in(package, function.__module__):
-            _skip_codes(function.__code__)
+        if type(function) is FunctionType:
+            _skip_function(function, package, is_generated=issubclass(type(owner), type))
         elif issubclass(kind, type | ModuleType) and id(value) not in seen:
             name = value.__name__ if issubclass(kind, ModuleType) else value.__module__
             if _is_in(package, name):
                 _skip_all(value, package, seen)
+
+
+def _skip_function(function: FunctionType, package: str, *, is_generated: bool) -> None:
+    """Skip a function of a package, with those that it makes; of one that a decorator wraps, that which is ours.
+
+    A decorator of another package has one code for everything that it decorates, also for what is the program's. What
+    Python writes for a class, such as the `__new__` of a NamedTuple, says of itself that it is in no file.
+    """
+    wrapped: Any = function
+    while type(wrapped) is FunctionType:
+        is_ours = _is_in(package, wrapped.__globals__.get("__name__"))
+        if is_ours or (is_generated and wrapped.__code__.co_filename == _NO_FILE):
+            _skip_codes(wrapped.__code__)
+        wrapped = vars(wrapped).get("__wrapped__")
 
 
 def _is_in(package: str, module: object) -> bool:

@@ -23,6 +23,7 @@ def train_step(x):
     return loss
 losses = [train_step(torch.randn(2, 4)).item().hex() for _ in range(3)]
 print(losses, sum(counters["graph_break"].values()), counters["stats"]["unique_graphs"], flush=True)
+print("frames that were looked at:", counters["frames"]["total"], flush=True)
 """
 
 
@@ -67,6 +68,18 @@ def test_a_compiled_step_is_as_without_us(program: Path, words: list[str]) -> No
     assert _untimed(done.stderr) == _untimed(plain.stderr)
     assert done.stdout.startswith(plain.stdout)
     assert "compiled_step.py:10" in done.stdout
+
+
+def test_no_frame_of_ours_is_looked_at(tmp_path: Path) -> None:
+    """Neither within a context manager nor of a named tuple; the frames of contextlib are, as without us."""
+    script = tmp_path / "compiled_step.py"
+    script.write_text(PROGRAM.replace('"eager"', '"aot_eager"'))
+    plain = python(script, is_measured=False)
+    done = gradinspect("check", script, "--continue", is_measured=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "frames that were looked at" in plain.stdout
+    assert done.stdout.startswith(plain.stdout)
 
 
 def _untimed(log: str) -> list[str]:
