@@ -73,7 +73,7 @@ def test_a_leaf_that_took_the_place_of_one_that_is_held() -> None:
     (found,) = rebound()
 
     assert (found.kind, found.names) == ("rebound", ("z",))
-    assert code_of(found.made).startswith("z = torch.ones(")
+    assert "z = torch.ones(" in str(code_of(found.made))
 
 
 def test_other_leaves() -> None:
