@@ -14,8 +14,8 @@ losses = []
 for _ in range(40):
     scores = values(state).gather(1, action).squeeze(1)
     best = values(following).amax(1)
-    target = reward + 0.9 * best * (1 - done)  # -
-    target = (reward + 0.9 * best * (1 - done)).detach()  # +
+    target = reward + 0.3 * best * (1 - done)  # -
+    target = (reward + 0.3 * best * (1 - done)).detach()  # +
     loss = (scores - target).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()

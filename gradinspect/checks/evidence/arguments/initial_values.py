@@ -1,10 +1,10 @@
 """Values that a program has set, and that an initialization has overwritten before anything read them.
 
 NOTE [Initialized again on purpose]
-Whoever loads a checkpoint and gives the model a new head initializes that again; so it counts only if nothing is left
-of the matrices that one line has set. What is drawn at random on the line that sets it is no value to be kept. The
-padding row of an embedding is zero when the layer is made, and gets no gradient: if it is not zero when it is looked
-up, and a random initialization was the last to write the whole table, then that has filled it.
+A new head of a model whose checkpoint was loaded is initialized again; so it counts only if nothing is left of the
+matrices that one line has set. What is drawn at random on the line that sets it is no value to be kept. The padding row
+of an embedding is zero when the layer is made, and gets no gradient: if it is not zero when it is looked up, and a
+random initialization was the last to write the whole table, then that has filled it.
 """
 
 import sys

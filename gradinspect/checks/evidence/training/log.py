@@ -25,13 +25,12 @@ from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.frozen import Frozen, frozen_by_accident
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
-from gradinspect.checks.evidence.training.made_anew import MadeAnew
+from gradinspect.checks.evidence.training.made_anew import MadeAnew, rebound
 from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
 from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer, lost_eps
 from gradinspect.checks.evidence.training.other_losses import first_uses
 from gradinspect.checks.evidence.training.parameters import ParameterLog
-from gradinspect.checks.evidence.training.rebound import rebound
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld

@@ -4,20 +4,26 @@ NOTE [Made anew]
 A program may make a new model for each of several trainings, or a copy of the model for each task of meta-learning. So
 a new parameter counts only if an optimizer that has stepped holds others that the same backward call reaches, if no
 optimizer holds it, and if nobody has used the gradient of the one before it.
+
+NOTE [Rebound on purpose]
+A program may restart from another point with another optimizer, or keep two leaves of one shape. So a leaf counts only
+if no optimizer holds it and nobody reads its gradient, if a variable of the same name held a leaf of the same shape
+that an optimizer has, and if backward has reached the new one since steps of that, but not the old one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
-from gradinspect.checks.evidence.training.gradient_use import GradientUse, UsedParameter
+from gradinspect.checks.evidence.training.gradient_use import GradientUse, UsedParameter, held_by
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registration, Registrations
 from gradinspect.checks.evidence.training.unheld import Unheld
 from gradinspect.torch_api.weak import HiddenRef
 
 LEAST_TIMES = 3  # backward calls
+LEAST_STEPS = 2  # between the last backward that reached the old one, and one that reached the new one
 
 
 @dataclass
@@ -80,3 +86,38 @@ class MadeAnew:
             made = self.registrations.first_of(leaf)
             if made is not None and made.order > since:
                 yield leaf, name, made
+
+
+def rebound(
+    gradients: GradientUse,
+    optimizers: Sequence[SeenOptimizer],
+    registrations: Registrations,
+    made_at: Callable[[torch.Tensor], int | None],
+) -> Iterator[Unheld]:
+    """Yield the leaves that took the place of one that an optimizer holds. NOTE [Rebound on purpose].
+
+    Args:
+        gradients: What backward has reached.
+        optimizers: All of them.
+        registrations: When parameters became part of their modules.
+        made_at: The frame that made a tensor; it may be gone when this is reported.
+    """
+    held = {key for one in optimizers for key in one.holds()}
+    for seen in optimizers:
+        optimizer = seen.optimizer()
+        for old in () if optimizer is None or not seen.num_steps else held_by(optimizer):
+            known = [] if registrations.first_of(old) is not None else gradients.of([old])
+            for before in known:
+                new = next((one for one in gradients.parameters() if _replaces(one, before, old, held)), None)
+                tensor = None if new is None else new.tensor()
+                if new is not None and tensor is not None and registrations.first_of(tensor) is None:
+                    yield Unheld("rebound", new.name, new, made_at(tensor), seen)
+
+
+def _replaces(one: UsedParameter, before: UsedParameter, old: torch.Tensor, held: set[int]) -> bool:
+    tensor = one.tensor()
+    if tensor is None or id(tensor) in held or one.read or one.is_input or one.name != before.name or not one.name:
+        return False
+    if not tensor.requires_grad or (tensor.shape, tensor.dtype) != (old.shape, old.dtype):
+        return False
+    return before.reached > 0 and one.steps_before - before.steps_before >= LEAST_STEPS

@@ -38,7 +38,7 @@ MAX_EXITS = 200  # lines that are looked at
 
 
 class NumberTerm(NamedTuple):
-    """A term of a loss that is no tensor, or was made a tensor of numbers."""
+    """A term of a loss that is a number, or a tensor made of numbers."""
 
     made: int  # the call that was given the number
     used: int  # the sum

@@ -31,11 +31,11 @@ UNSEEN = Rule(
 
 
 def noise_findings(fact: UnseenNoise) -> Iterator[Finding]:
-    """Report a target that nothing in the input tells of."""
+    """Report a target that the input does not contain."""
     mixed, drawn, used = line_of(fact.mixed), line_of(fact.drawn), line_of(fact.used)
     yield UNSEEN.finding(
         text=f"{used} compares a prediction with the noise that {drawn} draws. Nothing else reads that noise: "
-        f"what {mixed} adds to the input is another draw. So nothing that the model is given tells of its target.",
+        f"what {mixed} adds to the input is another draw. So nothing that the model is given depends on its target.",
         places=(
             *place_of("mixed", fact.mixed), *place_of("drawn", fact.drawn), *place_of("used", fact.used),
             *place_of("backward", fact.backward),

@@ -23,7 +23,7 @@ def facts_of(run: Callable[[nn.Embedding, nn.Linear], object]) -> list[object]:
 
 def copy(layer: nn.Module, values: torch.Tensor = VECTORS) -> None:
     """Set the weight of a layer."""
-    layer.weight.data.copy_(values)  # type: ignore[union-attr, operator]
+    layer.weight.data.copy_(values)
 
 
 def initialize(layer: nn.Module) -> None:

@@ -41,7 +41,8 @@ def in_one_line() -> torch.Tensor:
 
 def norm() -> float:
     """Return a number."""
-    return W.norm().item()
+    value: float = W.norm().item()
+    return value
 
 
 def by_a_function() -> torch.Tensor:
