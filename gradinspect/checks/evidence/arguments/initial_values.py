@@ -85,7 +85,7 @@ class InitialValueLog:
 
     def _memory_of(self, tensor: torch.Tensor) -> _Memory | None:
         """Return what is known of the memory that a tensor fills."""
-        key = storage_key(tensor) if tensor.is_floating_point() and not tensor.is_meta else None
+        key = storage_key(tensor) if ops.is_floating_point(tensor) and not tensor.is_meta else None
         storage = None if key is None else storage_of(tensor)
         if key is None or storage is None or storage.nbytes() != ops.numel(tensor) * tensor.itemsize:
             return None
@@ -147,7 +147,7 @@ class InitialValueLog:
         memory = None if key is None else self._memory.get(key)
         if memory is None or memory.storage() is None or memory.filled_by is None or not isinstance(ids, torch.Tensor):
             return
-        row += len(table) if row < 0 else 0
+        row += table.shape[0] if row < 0 else 0
         with unobserved():
             if is_small_and_readable(ids, MOST_ELEMENTS) and ops.item(ops.any(ops.eq(ids, row))):
                 values = ops.getitem(ops.detach(table), row)
