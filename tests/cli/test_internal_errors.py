@@ -19,6 +19,7 @@ from gradinspect.source import Script
 from gradinspect.storage import encode_graph
 
 WHERE = {
+    "fit": "gradinspect.cli.fit.report_step_memory",
     "plan": "gradinspect.cli.plan.find_plan",
     "diff": "gradinspect.cli.diff.read_source",
     "explain": "gradinspect.cli.explain._explained",

@@ -92,7 +92,7 @@ graph      36 nodes, 14 leaves, depth 17
 memory     56.8 KiB held (+ 81.0 KiB of weights, in memory anyway)
              net.0-5  Sequential ×6, 8.0 KiB each   48.0 KiB   85%
              net.6  Linear                           8.0 KiB   14%
-             (outside modules)                         772 B    1%
+             (outside of these)                        772 B    1%
            gradinspect memory train.py -- --lr 0.1
 check      No problems found in 12 backward calls.
            gradinspect check train.py -- --lr 0.1
