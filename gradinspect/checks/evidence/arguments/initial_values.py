@@ -36,6 +36,10 @@ _RANDOM = frozenset((
 _FILLS = _RANDOM | frozenset(("zero", "fill", "constant", "ones", "zeros"))
 _DRAWS = frozenset(("randn", "rand", "randn_like", "rand_like", "normal", "empty"))
 _NO_USE = frozenset(("data", "detach"))  # reads that need no value
+_LEAVES_OUT = frozenset((
+    "masked_fill", "masked_select", "where", "scaled_dot_product_attention", "multi_head_attention_forward",
+    "pack_padded_sequence", "ne", "eq", "count_nonzero",
+))  # fmt: skip
 _FEW_FRAMES = 8  # of torch, between a function and the program
 
 
@@ -165,8 +169,9 @@ class InitialValueLog:
                 yield OverwrittenValues(
                     num_tensors=len(written), set=frame_of(line), overwritten=frame_of(written[0].lost_by)
                 )
+        leaves_out = any(call.name.strip("_") in _LEAVES_OUT for call in self._flow.calls)
         for number, seen in self._lookups.items():
-            if seen.filled_by is not None:
+            if seen.filled_by is not None and not leaves_out:
                 yield FilledPadding(row=seen.row, filled=frame_of(seen.filled_by), used=frame_of(number))
 
 

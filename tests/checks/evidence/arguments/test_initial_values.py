@@ -119,3 +119,23 @@ def test_padding_rows_that_are_as_they_should_be() -> None:
         words(torch.tensor([3, 0]))
 
     assert [facts_of(run) for run in (untouched, zeroed, never, pretrained)] == [[]] * 4
+
+
+def test_padding_rows_that_nothing_reads() -> None:
+    """What leaves padding out may have any row for it: attention with a mask, packed sequences, a masked mean."""
+    tokens = torch.tensor([[3, 4, 0]])
+
+    def attention(words: nn.Embedding, _head: nn.Linear) -> None:
+        initialize(words)
+        mask = torch.tensor([[True, True, False]])
+        nn.functional.scaled_dot_product_attention(*[words(tokens)] * 3, attn_mask=mask)
+
+    def packed(words: nn.Embedding, _head: nn.Linear) -> None:
+        initialize(words)
+        nn.utils.rnn.pack_padded_sequence(words(tokens), torch.tensor([2]), batch_first=True)
+
+    def mean(words: nn.Embedding, _head: nn.Linear) -> None:
+        initialize(words)
+        (words(tokens) * (tokens != 0).unsqueeze(-1)).sum(1)
+
+    assert [facts_of(run) for run in (attention, packed, mean)] == [[]] * 3
