@@ -21,6 +21,7 @@ from torch import nn
 from gradinspect.recording.frames import user_frames
 
 LARGEST_CONTAINER = 1_000  # elements read of one list or dict
+_OF_DYNAMO = "___"  # what a function that goes on after a graph break is given: ___stack0
 _CONTAINERS = (list, tuple, set, frozenset)
 _BEFORE_TARGETS = frozenset(("FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP"))
 _ASKS_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
@@ -96,6 +97,8 @@ def variables_in(namespace: dict[str, object], passing: Collection[str] = ()) ->
     inside: list[Variable] = []
     last: list[Variable] = []
     for name, value in list(namespace.items()):
+        if type(name) is str and name.startswith(_OF_DYNAMO):
+            continue
         if isinstance_safely(value, (torch.Tensor, nn.Module)):
             variable = Variable(name, cast("torch.Tensor | nn.Module", value))
             if name in passing:
