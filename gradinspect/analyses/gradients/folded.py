@@ -11,9 +11,10 @@ from gradinspect.analyses.gradients.observed import FAR, FlowRow, ParameterRow
 from gradinspect.analyses.gradients.steps import Move
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.analyses.structure.name_folding import MIN_ALIKE, alike, name_by_indices, odd_one
-from gradinspect.graph import GradientStats, Graph, Record
+from gradinspect.graph import GradientStats, Graph, Record, TensorInfo
 
 T = TypeVar("T")
+F = TypeVar("F")
 
 
 class _Level(NamedTuple):
@@ -191,18 +192,11 @@ def folded_parameters(graph: Graph, rows: Sequence[ParameterRow], max_rows: int 
     def look(row: ParameterRow, level: _Level) -> tuple[object, ...]:
         leaf = graph.nodes[row.node].leaf
         info = None if leaf is None else leaf.info
-        shape = None if info is None else (_shown_shape(info.shape, level), info.dtype)
-        return shape, row.is_missing, row.unmeasured, *_kind(row.stats)
+        return _look_of(row, info, level)
 
-    def fold(level: _Level) -> list[FoldedRow]:
-        groups = alike(rows, lambda row: (row.name,), lambda row: look(row, level))
-        parts = (_split(group, lambda row: row.name, level) for group in groups)
-        return [
-            FoldedRow(name=name_by_indices(row.name for row in part), rows=tuple(part))
-            for part in chain.from_iterable(parts)
-        ]
-
-    return _as_far_as_needed(fold, max_rows)
+    return _folded(
+        rows, lambda row: row.name, look, lambda name, part: FoldedRow(name=name, rows=tuple(part)), max_rows
+    )
 
 
 def folded_moves(rows: Sequence[Move], max_rows: int | None = None) -> list[FoldedMove]:
@@ -214,23 +208,27 @@ def folded_moves(rows: Sequence[Move], max_rows: int | None = None) -> list[Fold
     """
 
     def look(move: Move, level: _Level) -> tuple[object, ...]:
-        return tuple(
-            row and (_shape(row, level), row.is_missing, row.unmeasured, *_kind(row.stats)) for row in move.rows
-        )
+        return tuple(row and _look_of(row, row.stats, level) for row in move.rows)
 
-    def fold(level: _Level) -> list[FoldedMove]:
-        groups = alike(rows, lambda move: (move.name,), lambda move: look(move, level))
-        parts = (_split(group, lambda move: move.name, level) for group in groups)
-        return [
-            FoldedMove(name=name_by_indices(move.name for move in part), moves=tuple(part))
-            for part in chain.from_iterable(parts)
-        ]
-
-    return _as_far_as_needed(fold, max_rows)
+    return _folded(
+        rows, lambda move: move.name, look, lambda name, part: FoldedMove(name=name, moves=tuple(part)), max_rows
+    )
 
 
-def _as_far_as_needed(fold: Callable[[_Level], list[T]], max_rows: int | None) -> list[T]:
+def _folded(
+    rows: Sequence[T],
+    name: Callable[[T], str],
+    look: Callable[[T, _Level], Hashable],
+    make: Callable[[str, list[T]], F],
+    max_rows: int | None,
+) -> list[F]:
     """Fold as little as makes the rows few enough, or as much as can be."""
+
+    def fold(level: _Level) -> list[F]:
+        groups = alike(rows, lambda row: (name(row),), lambda row: look(row, level))
+        parts = chain.from_iterable(_split(group, name, level) for group in groups)
+        return [make(name_by_indices(map(name, part)), part) for part in parts]
+
     for level in LEVELS:
         folded = fold(level)
         if max_rows is None or len(folded) <= max_rows:
@@ -248,13 +246,15 @@ def unfolded_moves(rows: Sequence[Move]) -> Iterator[FoldedMove]:
     return (FoldedMove(name=move.name, moves=(move,)) for move in rows)
 
 
-def _shape(row: ParameterRow, level: _Level) -> tuple[object, ...] | None:
-    return None if row.stats is None else (_shown_shape(row.stats.shape, level), row.stats.dtype)
+def _look_of(row: ParameterRow, shaped: TensorInfo | GradientStats | None, level: _Level) -> tuple[object, ...]:
+    """Return what rows must have in common to share one.
 
-
-def _look_of(row: ParameterRow, level: _Level) -> tuple[object, ...]:
-    return _shape(row, level), row.is_missing, row.unmeasured, *_kind(row.stats)
-
-
-def _shown_shape(shape: Sequence[object], level: _Level) -> object:
-    return tuple(shape) if level.same_sizes else len(shape)
+    Args:
+        row: A parameter in one call.
+        shaped: What has its shape.
+        level: Whether that must be the same.
+    """
+    shape = None
+    if shaped is not None:
+        shape = shaped.shape if level.same_sizes else len(shaped.shape), shaped.dtype
+    return shape, row.is_missing, row.unmeasured, *_kind(row.stats)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from gradinspect.analyses.memory.step import StepMemory, needed_bytes
 from gradinspect.analyses.planning.sizes import SIZES_WITHOUT_LIMIT, SizeRow, SizeSearch, SizeTable
 from gradinspect.cli.output.printing import print_message
-from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
 from gradinspect.cli.running.values_first import run_with_values
@@ -41,8 +40,7 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
 
     def measured(size: int) -> SizeRow:
         try:
-            question = questions.step_memory(num_steps)
-            memory = run_with_values(runs, with_size(request, name, size), question, StepMemory, num_steps)
+            memory = run_with_values(runs, with_size(request, name, size), num_steps)
         except (GradInspectError, ScriptFailedError) as error:
             return SizeRow(size=size, failure=str(error))
         found.append(memory)

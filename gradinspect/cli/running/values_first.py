@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -23,15 +22,11 @@ from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.cli.running.own_process import run_own_process
 from gradinspect.cli.running.pipeline import report_on
-from gradinspect.cli.running.questions import Question
 from gradinspect.cli.running.ranks import presence
 from gradinspect.errors import GradInspectError, MissingValuesError, ScriptFailedError
-from gradinspect.graph import Record
 from gradinspect.reads import ReadValues
 from gradinspect.request import Request
 from gradinspect.source import STDIN, Script
-
-T = TypeVar("T", bound=Record)
 
 
 def report_step_memory(request: Request, num_steps: int, report: Callable[[StepMemory], None]) -> None:
@@ -66,22 +61,28 @@ def values_of(runs: ForkedRuns, request: Request, num_steps: int) -> ReadValues 
         return None
 
 
-def run_with_values(
-    runs: ForkedRuns, request: Request, question: Question[T], kind: type[T], num_steps: int
-) -> T:  # fmt: skip
-    """Run a request on fake tensors, silently, with the values of real steps if it needs any.
+def run_with_values(runs: ForkedRuns, request: Request, num_steps: int) -> StepMemory:
+    """Watch steps on fake tensors, silently, with the values of real ones if they need any.
 
     Raises:
         GradInspectError: There was nothing to see.
         ScriptFailedError: The program failed, or was ended.
     """
     try:
-        return runs.run(request, question, kind, is_silent=True)
+        return runs.run(request, questions.step_memory(num_steps), StepMemory, is_silent=True)
     except MissingValuesError:
-        reads = values_of(runs, request, num_steps)
-        if reads is None:
+        memory = _replayed(runs, request, num_steps)
+        if memory is None:
             raise
-        return runs.run(replace(request, reads=reads), question, kind, is_silent=True)
+        return memory
+
+
+def _replayed(runs: ForkedRuns, request: Request, num_steps: int) -> StepMemory | None:
+    """Watch steps that read the values of real ones; None if the program cannot be run with values."""
+    reads = values_of(runs, request, num_steps)
+    if reads is None:
+        return None
+    return runs.run(replace(request, reads=reads), questions.step_memory(num_steps), StepMemory, is_silent=True)
 
 
 def _may_run_for_values(request: Request) -> bool:
@@ -105,11 +106,7 @@ def _with_values(request: Request, num_steps: int) -> StepMemory | None:
 def answer_with_values(request: Request, num_steps: int) -> StepMemory | None:
     """Watch steps with the values of real ones, in copies of this process; None if that cannot be done."""
     runs = ForkedRuns(request)
-    reads = values_of(runs, request, num_steps)
-    if reads is None:
-        return None
     try:
-        question = questions.step_memory(num_steps)
-        return runs.run(replace(request, reads=reads), question, StepMemory, is_silent=True)
+        return _replayed(runs, request, num_steps)
     except (GradInspectError, ScriptFailedError):
         return None

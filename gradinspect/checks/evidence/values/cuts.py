@@ -260,9 +260,9 @@ class GradientCuts:
         if call.kind != "backward":
             return
         calls = self._flow.calls
-        known = {one.target for one in chosen_targets(calls, root)}  # which are findings
-        meant = [one for one in bootstraps(calls, root) if one.target not in known]
-        notes = [bootstrap_note(*map(self._line, one)) for one in meant]
+        meant = list(bootstraps(calls, root))
+        known = {one.target for one in chosen_targets(calls, root)} if meant else set()  # which are findings
+        notes = [bootstrap_note(*map(self._line, one)) for one in meant if one.target not in known]
         self._perhaps |= dict.fromkeys((*notes, *repeated_terms(graph)))
 
     def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
