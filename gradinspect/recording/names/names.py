@@ -27,6 +27,8 @@ _WRAPPERS = {
 }
 _WRAPPER_PARTS = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
 
+NamedModule = tuple[str, nn.Module]
+
 
 class LeafName(NamedTuple):
     """The name of a leaf."""
@@ -79,11 +81,11 @@ class Names:
             return found
         return LeafName(None, "parameter" if isinstance(tensor, nn.Parameter) else "variable")
 
-    def add_module(self, root: nn.Module, prefix: str) -> None:
-        """Name a model's parameters, buffers and submodules."""
-        for path, module in named_modules(root):
+    def add_module(self, modules: Sequence[NamedModule], prefix: str) -> None:
+        """Name a model's parameters, buffers and submodules, of which all are given, as `named_modules` lists them."""
+        for path, module in modules:
             self.module_paths.setdefault(id(module), _join(prefix, path))
-        self.add_members(members_of(root), prefix)
+        self.add_members(_members(modules), prefix)
 
     def add_members(self, members: Iterable["Member"], prefix: str) -> None:
         """Name the parameters and buffers of one model."""
@@ -113,8 +115,11 @@ _num_elements: Callable[[torch.Tensor], Any] = ops.numel  # a subclass may have 
 
 def members_of(root: nn.Module) -> list[Member]:
     """List the parameters and buffers of a model, grouped by submodule."""
+    return _members(named_modules(root))
+
+
+def _members(modules: Sequence[NamedModule]) -> list[Member]:
     members: list[Member] = []
-    modules = named_modules(root)
     paths = {id(module): path for path, module in modules}
     for path, module in modules:
         members += [Member("parameter", _join(path, name), tensor) for name, tensor in own_parameters(module).items()]
@@ -141,16 +146,19 @@ def collect_names(
         gone: Models that were called and no longer exist.
     """
     seen = [variable.value for variable in variables if isinstance(variable.value, nn.Module)]
-    roots = _roots([*called, *seen])
-    num_models = sum(map(_has_parameters, roots))  # in view at every call, also those that this graph does not reach
+    trees = _Trees()
+    roots = _roots([*called, *seen], trees)
+    num_models = sum(
+        1 for root in roots if trees.parameters(root)
+    )  # in view at every call, also those that this graph does not reach
     wanted = {id(leaf) for leaf in leaves}
     parameters = {id(leaf) for leaf in leaves if isinstance(leaf, nn.Parameter)}
-    owned = {id(root): _owned(root, wanted) for root in roots}
+    owned = {id(root): trees.parameters(root) & wanted for root in roots}
     owners_gone = [model for model in gone if any(id(member.tensor) in parameters for member in model.members)]
     known_gone = {id(member.tensor) for model in owners_gone for member in model.members}
     if parameters.difference(known_gone, *owned.values()):
-        roots = _roots([*roots, *_living_modules(leaves)])
-        owned = {id(root): _owned(root, wanted) for root in roots}
+        roots = _roots([*roots, *_living_modules(leaves)], trees)
+        owned = {id(root): trees.parameters(root) & wanted for root in roots}
     names = Names()
     held_by = _variable_names(variables)
     owners = _owners(roots, owned)
@@ -160,9 +168,9 @@ def collect_names(
         name = held_by.get(id(root))
         if is_only and id(root) in owners:
             names.model_name = name or names.model_name
-            names.add_module(root, "")
+            names.add_module(trees.modules(root), "")
         else:
-            names.add_module(root, _unique(name or type(root).__name__, prefixes))
+            names.add_module(trees.modules(root), _unique(name or type(root).__name__, prefixes))
     for model in gone:
         is_alone = not owners and owners_gone == [model]
         _add_gone(names, model, "" if is_alone else _unique(model.class_name, prefixes))
@@ -188,21 +196,36 @@ def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> set[int]:
     return owners
 
 
-def _has_parameters(root: nn.Module) -> bool:
-    return any(True for _ in all_parameters(root))
+class _Trees:
+    """The modules of each model, which are listed once for a capture. Their owner keeps the models alive."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._modules: dict[int, list[NamedModule]] = {}
+        self._parameters: dict[int, set[int]] = {}
+
+    def modules(self, root: nn.Module) -> list[NamedModule]:
+        """List a module and its submodules."""
+        found = self._modules.get(id(root))
+        if found is None:
+            found = self._modules[id(root)] = named_modules(root)
+        return found
+
+    def parameters(self, root: nn.Module) -> set[int]:
+        """Return the ids of their parameters."""
+        found = self._parameters.get(id(root))
+        if found is None:
+            found = self._parameters[id(root)] = {id(one) for one in _parameters_of(self.modules(root))}
+        return found
 
 
-def _owned(root: nn.Module, wanted: set[int]) -> set[int]:
-    return {id(parameter) for parameter in all_parameters(root)} & wanted
-
-
-def _roots(modules: Iterable[nn.Module]) -> list[nn.Module]:
+def _roots(modules: Iterable[nn.Module], trees: _Trees) -> list[nn.Module]:
     """Keep the modules that are not part of another, each once, in order."""
     candidates = {id(module): module for module in map(unwrapped_module, modules)}
     inner: set[int] = set()
     for key, module in candidates.items():
         if key not in inner:
-            inner.update(id(part) for _, part in named_modules(module) if part is not module)
+            inner.update([id(part) for _, part in trees.modules(module) if part is not module])
     return [module for key, module in candidates.items() if key not in inner]
 
 
@@ -216,18 +239,18 @@ def unwrapped_module(module: nn.Module) -> nn.Module:
     return module
 
 
-def named_modules(root: nn.Module) -> list[tuple[str, nn.Module]]:
+def named_modules(root: nn.Module) -> list[NamedModule]:
     """List a module and its submodules with their names, without calling methods that users may override."""
     return _submodules(root, _join)
 
 
-def module_paths(root: nn.Module) -> list[tuple[str, nn.Module]]:
+def module_paths(root: nn.Module) -> list[NamedModule]:
     """List the same with their paths as `get_submodule` takes them, the parts of wrappers included."""
     return _submodules(root, lambda path, name: f"{path}.{name}" if path else name)
 
 
-def _submodules(root: nn.Module, join: Callable[[str, str], str]) -> list[tuple[str, nn.Module]]:
-    found: dict[int, tuple[str, nn.Module]] = {}
+def _submodules(root: nn.Module, join: Callable[[str, str], str]) -> list[NamedModule]:
+    found: dict[int, NamedModule] = {}
     todo = [("", root)]
     while todo:
         path, module = todo.pop()
@@ -244,7 +267,11 @@ def all_parameters(root: nn.Module) -> Iterator[Any]:
 
     One that has several places comes several times.
     """
-    for _, module in named_modules(root):
+    return _parameters_of(named_modules(root))
+
+
+def _parameters_of(modules: Iterable[NamedModule]) -> Iterator[Any]:
+    for _, module in modules:
         yield from (parameter for parameter in own_parameters(module).values() if parameter is not None)
         yield from (parameter for _, _, parameter in gathered_parameters(module))
 
