@@ -96,8 +96,9 @@ def test_an_exception_of_a_signal_handler_leaves_nothing_that_a_fork_waits_for(
         gc_is_enabled = gc.isenabled()
         gc.enable()
         assert gc_is_enabled, place
+        assert threading.get_ident() not in {forks._switched.forking, *forks._switched.threads.values()}, place
         thread = started(others)
-        thread.join(5)
+        thread.join(LONG_S)
         assert not thread.is_alive(), place
 
     assert place > 20
