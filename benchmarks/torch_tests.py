@@ -11,7 +11,7 @@ runs those of a file in one process, in which all but the first come after the c
 run again, twice plain and twice under the verb: what does not end the same way each time is told apart as unsteady. A
 run that is stopped has lost nothing: with `--keep FOLDER` the outcomes lie there, and plain ones are taken from there.
 
-Exit code 1 if a test ends differently, or if one of our tracebacks was printed.
+Exit code 1 if a test ends differently, if one of our tracebacks was printed, or if a file could not be run.
 """
 
 import argparse
@@ -69,6 +69,7 @@ class Runs:
     def __init__(self, file: Path, options: argparse.Namespace, folder: Path) -> None:
         """Keep what was asked for; outcomes go to the folder."""
         self._file, self._options, self._folder = file, options, folder
+        self.num_failed = 0  # runs of the file that did not get to their end
 
     def run(self, words: str, *, tests: list[str] | None = None, again: int = 0) -> Outcomes:
         """Run tests, all that were asked for or some of them again."""
@@ -98,6 +99,7 @@ class Runs:
                     stdout=log, stderr=log,
                 )  # fmt: skip
             except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+                self.num_failed += 1
                 print(f"  {error}\n{said.read_text()[-2000:]}", flush=True)
 
 
@@ -165,7 +167,12 @@ def main() -> int:
             kinds = [outcome.split(":")[0] for outcome in plain.by_test.values()]
             counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
             print(f"{file.name}: plain: {counts}; {plain.cpu_s:.0f} CPU s", flush=True)
+            if not plain.by_test:
+                print("  no test ran: is the file's name right, does it import, does -k match?", flush=True)
+                differing += 1
+                continue
             differing += sum(compare(runs, plain, words, options.shown) for words in options.verb or VERBS)
+            differing += runs.num_failed
     return 1 if differing else 0
 
 

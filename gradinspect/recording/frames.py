@@ -24,6 +24,7 @@ from gradinspect.torch_api.dynamo import is_generated, uncompiled
 
 # Where letters differ in case only, as in the drive of a Windows path, files are the same.
 _normal: Callable[[str], str] = os.path.normcase if os.name == "nt" else str
+HANDLER = "__torch_function__"  # what torch calls in place of a function of its own
 _STACK_LINE = re.compile(r'^ *File "(.+)", line (\d+), in (.+)$', re.MULTILINE)  # as tracebacks are printed
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows starts
 
@@ -103,6 +104,7 @@ class FrameTable:
         self._keys: list[tuple[CodeType, int, int | None]] = []
         self._codes: dict[int, _KnownCode] = {}
         self._lock = Lock()  # several threads number their frames
+        self.has_handlers = False  # whether a frame was seen for which NOTE [Handlers that hand on] holds
         self._places: dict[tuple[int, ...], int | None] = {}  # all of a stack: ids of code, instructions -> number
 
     @uncompiled
@@ -121,6 +123,7 @@ class FrameTable:
             if known is None:
                 known = codes[id(code)] = _KnownCode(code)
                 linecache.lazycache(code.co_filename, frame.f_globals)  # the source may be in a zip file
+                self.has_handlers = self.has_handlers or (known.is_users and code.co_name == HANDLER)
             if known.is_users:
                 chain += (id(code), frame.f_lasti)
                 users.append(frame)

@@ -51,6 +51,7 @@ from gradinspect.recording.threads.thread_modes import (
     switch_elsewhere,
 )
 from gradinspect.recording.threads.threads import NOWHERE, ModuleWindow, ThreadRecord
+from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.recording.transparency.transparency import transparent
 from gradinspect.torch_api.compiled_regions import noticed_regions
@@ -403,7 +404,7 @@ class _CallMode(TorchFunctionMode):
         self.is_here: Callable[[], bool] | None = None  # whether a task's calls are recorded; None: those of all
 
     @passed_by
-    def __torch_function__(  # noqa: C901, PLR0912  # it runs for each call, where one more costs more than all branches
+    def __torch_function__(  # noqa: C901, PLR0912, PLR0915  # it runs for each call, where one more costs more than all branches
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if torch.compiler.is_compiling():  # must come first: anything before it would be traced and guarded
@@ -438,12 +439,14 @@ class _CallMode(TorchFunctionMode):
         end = next_sequence_nr()
         if end != start or begun:
             try:
-                frame = sys._getframe(1)
+                frame: FrameType | None = sys._getframe(1)
             except ValueError:  # C++ called, as on a thread of a device; in place, as above
                 frame = sys._getframe()
-            number = None
+            number = recorder.frames.number_of(frame) if end != start else None
+            if recorder.frames.has_handlers:  # NOTE [Handlers that hand on]
+                frame = outside_handlers(frame, func)
+                number = None if number is None else recorder.frames.number_of(frame)
             if end != start:
-                number = recorder.frames.number_of(frame)
                 record.call_starts.append(start)
                 record.call_ends.append(end)
                 record.call_frames.append(NOWHERE if number is None else number)

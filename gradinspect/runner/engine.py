@@ -19,6 +19,7 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.threads.engine_calls import engine_followed, nested_followed
 from gradinspect.recording.threads.engine_nodes import watch_engine
 from gradinspect.recording.transparency.collector import collector_paused
+from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.runner.recursion import room_for_us
 from gradinspect.runner.signals import held_signals
 from gradinspect.torch_api.distributed.pipelines import is_learning_shapes
@@ -249,7 +250,7 @@ class EngineInterceptor:
             keeps_graph=len(arguments) > 1 and bool(arguments[1]),
             creates_graph=len(arguments) > 2 and bool(arguments[2]),
             allows_unused=len(arguments) <= 4 or bool(arguments[4]),
-            frame=next(user_frames(caller), None),
+            frame=next(user_frames(outside_handlers(caller)), None),
             caller=caller,
         )
         return self._guarded(lambda: self._on_call(call))

@@ -224,7 +224,7 @@ class ChecksObserver(Observer[Findings]):
         self._choice.observed.add(call.kind)
         if self._choice.counts(call):
             self._steps.called_backward()
-            lines = tuple((frame.f_code, frame.f_lineno) for frame in islice(user_frames(call.caller), 2))
+            lines = tuple((frame.f_code, frame.f_lineno) for frame in islice(user_frames(call.frame), 2))
             if self._window.called((*lines, made and (made.file, made.line))):
                 self._run.stop_after(SECONDS_WITHOUT_CALL)
 

@@ -78,7 +78,7 @@ class PhasesObserver(Observer[tuple[Graph, ...]]):
         """Record a call that is new, or stop the program if it has begun its next step."""
         if self._is_done or not self._run.is_wanted(call):
             return
-        place = _place_of(call.caller)
+        place = _place_of(call.frame)
         if place in self._places:
             self._repeat(place, call)
             return
@@ -113,7 +113,7 @@ class PhasesObserver(Observer[tuple[Graph, ...]]):
         return (with_other_grads(result[0], number), *result[1:])
 
 
-def _place_of(frame: FrameType) -> Place:
+def _place_of(frame: FrameType | None) -> Place:
     """Return the lines of the program that a call is made on: its own, that of its caller, and so on."""
     return tuple((user.f_code, user.f_lineno) for user in islice(user_frames(frame), MOST_CALLERS))
 

@@ -37,6 +37,7 @@ from gradinspect.observers.memory.storage_purposes import Label, Purposes
 from gradinspect.observers.memory.storage_tracker import StorageTracker
 from gradinspect.recording.names.variables import variables_from
 from gradinspect.recording.outputs import has_graph
+from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
@@ -209,6 +210,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         module = recorder.running_module
         if node is None or module is not None:
             frame = recorder.frames.number_of(sys._getframe(1))
+            if recorder.frames.has_handlers:
+                frame = recorder.frames.number_of(outside_handlers(sys._getframe(1)))
             if frame is None and phases.phase == "backward":  # a thread of a device runs none of the program's lines
                 frame = self._caller
             return StorageMaker(phases.step, phases.phase, op, module=module, frame=frame)

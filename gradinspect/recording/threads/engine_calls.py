@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gradinspect.recording.threads.other_threads import OtherThreads
 from gradinspect.recording.threads.thread_modes import OtherCallMode, guarded
 from gradinspect.recording.threads.threads import NOWHERE, EngineRecord, ThreadRecord
+from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import has_device_threads, is_inside_backward
 from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
@@ -31,7 +32,7 @@ def engine_record(recorder: "Recorder", frame: FrameType | None) -> EngineRecord
     """Describe a backward call of this thread, which is about to start."""
     index = recorder.others.index_here()
     windows = recorder.others.record(index).open_windows
-    return EngineRecord(recorder.frames.number_of(frame), index, windows[-1] if windows else NOWHERE)
+    return EngineRecord(recorder.frames.number_of(outside_handlers(frame)), index, windows[-1] if windows else NOWHERE)
 
 
 @uncompiled
@@ -93,7 +94,7 @@ class EngineNotes:
             guarded(others, lambda: others.took(index, (args, kwargs)))
 
     @uncompiled
-    def end(self, start: int, result: Any, _frame: FrameType) -> None:
+    def end(self, start: int, _func: Any, result: Any, _frame: FrameType) -> None:
         """Note what it has made."""
         end = next_sequence_nr()
         if end == start and not is_grad_enabled():

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from gradinspect.recording.frames import caller_of_compiled
 from gradinspect.recording.threads.other_threads import OWN, OtherThreads
 from gradinspect.recording.threads.threads import ThreadRecord
+from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.modes import (
@@ -50,8 +51,8 @@ class CallNotes(Protocol):
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
         """Note a call that is about to start."""
 
-    def end(self, start: int, result: Any, frame: FrameType) -> None:
-        """Note a call that has returned, and the number before it."""
+    def end(self, start: int, func: Any, result: Any, frame: FrameType) -> None:
+        """Note a call of a torch function that has returned, and the number before it."""
 
 
 class OtherCallMode(TorchFunctionMode):
@@ -82,7 +83,7 @@ class OtherCallMode(TorchFunctionMode):
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
         if is_noted:
-            self._notes.end(start, result, frame_above())
+            self._notes.end(start, func, result, frame_above())
         elif not self._recorder.is_active and not has_compiled():  # NOTE [Leaving] in `recorder`
             call_when_returned(called, kwargs, partial(remove_function_mode, self))
         return result
@@ -110,12 +111,12 @@ class ThreadNotes:
         guarded(recorder.others, lambda: recorder.others.took(self._index, (args, kwargs)))
 
     @uncompiled
-    def end(self, start: int, result: Any, frame: FrameType) -> None:
+    def end(self, start: int, func: Any, result: Any, frame: FrameType) -> None:
         """Note the window of a call."""
         recorder, end = self._recorder, next_sequence_nr()
         self._record.latest = end
         if end != start:
-            self._record.add_call(start, end, recorder.frames.number_of(frame))
+            self._record.add_call(start, end, recorder.frames.number_of(outside_handlers(frame, func)))
             guarded(recorder.others, lambda: recorder.others.made(self._index, result))
 
 

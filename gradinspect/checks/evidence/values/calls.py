@@ -43,6 +43,7 @@ from gradinspect.checks.evidence.values.torch_calls import (
 )
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patching.originals import ops
@@ -244,7 +245,7 @@ class _InsideBackward(TorchFunctionMode):
         start = next_sequence_nr()
         result = called(*args, **(kwargs or {}))
         if begun is not None:
-            self._log.look_for_writes(begun, start, next_sequence_nr(), sys._getframe(1))
+            self._log.look_for_writes(begun, start, next_sequence_nr(), outside_handlers(sys._getframe(1), func))
         return result
 
 

@@ -65,12 +65,14 @@ def number_terms(calls: Sequence[Call], root: Read) -> Iterator[NumberTerm]:
     todo, seen = [root.call] if root.leads_back else [], {OUTSIDE}
     while todo:
         number = todo.pop()
+        if number in seen:
+            continue
+        seen.add(number)
         call = calls[number]
         plain = call.name.strip("_")
         live = [read for read in call.reads if read.is_live]
-        if number in seen or plain not in _SCALAR or (plain in _PRODUCTS and len(live) > 1):
+        if plain not in _SCALAR or (plain in _PRODUCTS and len(live) > 1):
             continue
-        seen.add(number)
         todo += [read.call for read in live if read.leads_back]
         if plain in _ADDS:
             if len(call.reads) == 1:

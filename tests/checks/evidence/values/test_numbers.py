@@ -1,5 +1,7 @@
 """Where a number came from that is a term of a loss."""
 
+from threading import Thread
+
 import numpy as np
 import pytest
 import torch
@@ -102,3 +104,24 @@ def exits_of(loss: "torch.Tensor | object") -> list[str]:
 def test_the_exit_of_a_number_is_found(loss: object, exits: list[str]) -> None:
     """By the statements that assign it; what is written out, or scales something, is none."""
     assert exits_of(loss) == exits
+
+
+def elsewhere() -> torch.Tensor:
+    """Compute a loss on a thread whose calls are not followed."""
+    found: list[torch.Tensor] = []
+    thread = Thread(target=lambda: found.append(W.sum() + 0.1 * W.max().item()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def after_a_call() -> torch.Tensor:
+    """Do so after a call that is followed."""
+    assert W.sum().requires_grad
+    return elsewhere()
+
+
+@pytest.mark.parametrize("loss", [elsewhere, after_a_call])
+def test_a_loss_of_another_thread_has_no_known_terms(loss: object) -> None:
+    """No call is known that made it, so there is nothing to walk back over."""
+    assert exits_of(loss) == []
