@@ -2,14 +2,18 @@
 
 It counts backward() calls. The autograd.grad() calls before one belong to it: a gradient penalty, a residual, an inner
 loop. A solver may make thousands of those, so only the first few are observed. A program that makes no other calls, for
-example a sampler, is eventually stopped, because it could run for hours.
+example a sampler, is eventually stopped, because it could run for hours. Where an optimizer is to step yet, it may be
+an evaluation before the training, and that is waited for longer.
 """
+
+from collections.abc import Callable, Iterator
 
 from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts, EngineCall
 
 MAX_GRADS_OBSERVED = 16  # before each backward() call
 MAX_GRADS_ALONE = 256  # without a backward() call between them
+MAX_GRADS_BEFORE_STEPS = 5_000  # the same, while an optimizer has not stepped
 
 
 class CallChoice:
@@ -22,11 +26,23 @@ class CallChoice:
         self._first_backward = request.backward or 1
         self._num_backwards = 0
         self._grads_in_a_row = 0
+        self.has_given_up = False  # the program was left, because it made too many calls of autograd.grad()
 
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the program makes autograd.grad() calls only, and made too many."""
-        return self._first_grad is None and self._grads_in_a_row >= MAX_GRADS_ALONE
+    def is_exhausted(self, is_step_awaited: Callable[[], bool]) -> bool:
+        """Return whether the program makes autograd.grad() calls only, and made too many.
+
+        Args:
+            is_step_awaited: Whether an optimizer exists that has not stepped; asked where that decides.
+        """
+        if self._first_grad is not None or self._grads_in_a_row < MAX_GRADS_ALONE:
+            return False
+        self.has_given_up = self._grads_in_a_row >= MAX_GRADS_BEFORE_STEPS or not is_step_awaited()
+        return self.has_given_up
+
+    def notes(self) -> Iterator[str]:
+        """Say what is not known because of that."""
+        if self.has_given_up:
+            yield f"Not checked: what comes after {self._grads_in_a_row:,} autograd.grad() calls in a row."
 
     def counts(self, call: EngineCall) -> bool:
         """Return whether a call is of the kind that is counted."""

@@ -69,11 +69,12 @@ def conclusion(
         num_grads=observed.grads,
         findings=findings,
         files=tuple(program_files(recorder.frames, findings, logs.folder)),
-        is_complete=_saw_all(run, logs, watched, window),
+        is_complete=_saw_all(run, logs, watched, window) and not choice.has_given_up,
         has_failed=run.has_failed,
         notes=(
             *recorder.errors.notes(),
             *window.notes(),
+            *choice.notes(),
             *run.captured_notes,
             *opaque_notes(sorted(watched.opaque | set(compiled_parts(logs.training.compiled_lines())))),
             *watched.notes(),

@@ -183,7 +183,7 @@ class ChecksObserver(Observer[Findings]):
             self._logs.unobserved(call.kind)
             return None
         is_wanted = self._choice.wants(call)
-        if self._is_ending or self._choice.is_exhausted or self._window.is_over():
+        if self._is_ending or self._is_exhausted() or self._window.is_over():
             self._leave(call.caller)
             return None
         if not has_graph(call.outputs):
@@ -201,6 +201,9 @@ class ChecksObserver(Observer[Findings]):
         except BaseException:
             walked.walk.close()
             raise
+
+    def _is_exhausted(self) -> bool:
+        return self._choice.is_exhausted(lambda: self._steps.waits() is not None)
 
     def missed(self, kind: CallKind) -> None:
         """Note a call of another thread that is not looked at."""

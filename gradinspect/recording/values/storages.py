@@ -152,10 +152,15 @@ def storage_of(tensor: torch.Tensor) -> Any:
         return None
 
 
+def memory_of(tensor: torch.Tensor) -> Any:
+    """Return the memory that a tensor shows, inside of torch.func too; None of one that has none of its own."""
+    storage = storage_of(tensor)  # which is false if it is empty, and has no truth if its size is symbolic
+    return storage_of(unwrapped(tensor)) if storage is None else storage
+
+
 def storage_key(tensor: torch.Tensor) -> int | None:
     """Return a key that is equal for tensors that share memory, while they are alive, inside of torch.func too."""
-    storage = storage_of(tensor)  # which is false if it is empty, and has no truth if its size is symbolic
-    storage = storage_of(unwrapped(tensor)) if storage is None else storage
+    storage = memory_of(tensor)
     return None if storage is None else key_of_storage(storage)
 
 

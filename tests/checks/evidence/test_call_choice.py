@@ -60,14 +60,27 @@ def test_only_the_first_of_many_in_a_row_are_observed() -> None:
 
 @pytest.mark.parametrize("asked", [{}, {"grad": 1}])
 def test_a_program_that_makes_no_backward_is_left(asked: dict[str, int]) -> None:
-    """After 256 calls, if they are not what is asked for."""
+    """After 256 calls, if they are not what is asked for; the verdict says so."""
     chooser = choice(**asked)
     exhausted = []
     for call in calls("g" * 257):
         chooser.wants(call)
-        exhausted.append(chooser.is_exhausted)
+        exhausted.append(chooser.is_exhausted(lambda: False))
 
     assert exhausted.count(False) == (257 if asked else 255)
+    given_up = ["Not checked: what comes after 257 autograd.grad() calls in a row."]
+    assert list(chooser.notes()) == ([] if asked else given_up)
+
+
+def test_an_evaluation_before_the_first_step_may_take_longer() -> None:
+    """Such a program makes more calls, and then trains."""
+    chooser = choice()
+    exhausted = []
+    for call in calls("g" * 5_000):
+        chooser.wants(call)
+        exhausted.append(chooser.is_exhausted(lambda: True))
+
+    assert exhausted.index(True) == 4_999
 
 
 def test_the_requested_kind_is_counted() -> None:

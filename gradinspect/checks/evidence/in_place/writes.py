@@ -3,10 +3,11 @@
 NOTE [When a write happened]
 torch numbers the nodes of a thread, so the next sequence number serves as a clock. A call that writes starts at one
 number and ends at another. If a node made before the call saved the written memory, its saved tensor has changed. If
-the node was made inside the call, it may have saved before or after the write, and the version decides. Reused memory
-needs no special care: a saved tensor keeps its memory alive. A custom Function is numbered before its forward runs, and
-saves after it, so writes inside its forward came before saving. Nodes of other threads have numbers of their own, so a
-write knows the next number of each thread; what ran at the same time does not count as later.
+the node was made inside the call, it may have saved before or after the write, and the version decides. A saved
+tensor keeps its memory alive; what was written to memory that is gone is forgotten when its key comes again. A custom
+Function is numbered before its forward runs, and saves after it, so writes inside its forward came before saving.
+Nodes of other threads have numbers of their own, so a write knows the next number of each thread; what ran at the
+same time does not count as later.
 
 A write that bypasses autograd is stored with what the memory held before: NOTE [Changed values] in `contents`.
 """
@@ -24,10 +25,11 @@ from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory
 from gradinspect.checks.evidence.in_place.step_writes import StepWrites, Target
 from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.values.storages import storage_key
+from gradinspect.recording.values.storages import memory_of, storage_key
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patching.originals import ops
-from gradinspect.torch_api.tensors import version_of
+from gradinspect.torch_api.tensors import key_of_storage, version_of
+from gradinspect.torch_api.weak import HiddenRef
 
 MAX_WRITES = 500_000  # stored; then the older ones are dropped
 _SELECTIVE = ("index_", "scatter_", "masked_", "put_")  # operators that write what another argument selects
@@ -69,6 +71,13 @@ class SeenWrite(NamedTuple):
         return self.clocks.get(thread, 0) > number
 
 
+class _Written(NamedTuple):
+    """A storage, and what was written to it."""
+
+    storage: HiddenRef  # its key is its own while it is there
+    writes: list[SeenWrite]
+
+
 class WriteLog:
     """Stores writes. Use it as a context manager, around the program."""
 
@@ -76,7 +85,7 @@ class WriteLog:
         """Share the recorder's frames."""
         self._recorder = recorder
         self.shared = SharedMemory(recorder.errors)
-        self._by_storage: dict[int, list[SeenWrite]] = {}
+        self._by_storage: dict[int, _Written] = {}
         self._num_writes = 0
         self._kept = KeptContents()
         self.may_be_silent = False  # whether any memory was accessed that can be written without a new version
@@ -142,25 +151,38 @@ class WriteLog:
         optimizer = self.steps.optimizer
         clocks = self._recorder.others.clocks()
         for tensor, before, data in written:
-            key = storage_key(tensor) if _is_plain(tensor) else None
-            if key is None:
+            storage = memory_of(tensor) if _is_plain(tensor) else None
+            if storage is None:
                 continue
             region, is_whole = _written_region(tensor, index)
             is_whole = is_whole and not op.startswith(_SELECTIVE)
             versions = (before, version_of(tensor))
             write = SeenWrite(start, end, versions, op, number, optimizer, region, None, is_whole, clocks)
-            self._store(key, write, data)
+            self._store(storage, write, data)
         if self._num_writes > MAX_WRITES:
             self._drop_older()
 
-    def _store(self, key: int, write: SeenWrite, data: torch.Tensor | None) -> None:
+    def _store(self, storage: Any, write: SeenWrite, data: torch.Tensor | None) -> None:
         """Store a write; one that repeats the last, with no node in between, becomes a part of it."""
-        writes = self._by_storage.setdefault(key, [])
+        writes = self._seen(key_of_storage(storage), storage)
         if writes and write.repeats(writes[-1]):
             writes[-1] = writes[-1]._replace(versions=(writes[-1].versions[0], write.versions[1]))
             return
         writes.append(write if data is None else write._replace(content=self._kept.keep(data)))
         self._num_writes += 1
+
+    def _seen(self, key: int, storage: Any) -> list[SeenWrite]:
+        """Return the list of what was written to a storage, a new one if that of its key is gone."""
+        known = self._by_storage.get(key)
+        if known is None or known.storage() is not storage:
+            self._num_writes -= 0 if known is None else len(known.writes)
+            known = self._by_storage[key] = _Written(HiddenRef(storage), [])
+        return known.writes
+
+    def _of(self, key: int | None) -> Sequence[SeenWrite]:
+        """Return what was written to the storage that has a key now."""
+        known = None if key is None else self._by_storage.get(key)
+        return () if known is None or known.storage() is None else known.writes
 
     def caller_of(self, frame: int) -> int | None:
         """Return the frame that called the function of a frame."""
@@ -168,13 +190,12 @@ class WriteLog:
 
     def last_end(self, key: int) -> int:
         """Return the sequence number at which the last write to a storage ended; -1 if there is none."""
-        return max((write.end for write in self._by_storage.get(key, ())), default=-1)
+        return max((write.end for write in self._of(key)), default=-1)
 
     def last_by_program(self, tensor: torch.Tensor) -> SeenWrite | None:
         """Return the last write to a tensor's memory that no optimizer made."""
         key = storage_key(tensor) if _is_plain(tensor) else None
-        seen = () if key is None else self._by_storage.get(key, ())
-        own = [write for write in seen if write.optimizer is None and write.versions[1] <= version_of(tensor)]
+        own = [write for write in self._of(key) if write.optimizer is None and write.versions[1] <= version_of(tensor)]
         return own[-1] if own else None
 
     def since(self, key: int, identity: int, *, is_custom: bool = False) -> list[SeenWrite]:
@@ -189,7 +210,7 @@ class WriteLog:
         applied = self._recorder.frame_of(identity) if is_custom else None
         return [
             write
-            for write in self._by_storage.get(key, ())
+            for write in self._of(key)
             if write.ended_after(identity) and (applied is None or not frames.is_within(write.frame, applied))
         ]
 
@@ -218,7 +239,7 @@ class WriteLog:
         keys, num_writes = list(self._by_storage), self._num_writes
         for key in keys[: len(keys) // 2 + 1]:
             del self._by_storage[key]
-        self._num_writes = sum(map(len, self._by_storage.values()))
+        self._num_writes = sum(len(one.writes) for one in self._by_storage.values())
         dropped = num_writes - self._num_writes
         self._recorder.errors.pass_over("write to memory", f"before the last {MAX_WRITES:,}", dropped)
 

@@ -142,6 +142,26 @@ def test_the_older_writes_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(log.since(storage_key(tensors[3]) or 0, -1)) == 3
 
 
+def test_what_was_written_to_memory_that_is_gone_is_forgotten() -> None:
+    """Its address is given to other memory, which nobody has written to."""
+    log = WriteLog(Recorder())
+
+    def written() -> int:
+        x = torch.ones(2)
+        x.add_(1)
+        log.note("add_", 0, 1, None, [(x, 0, None)])
+        return storage_key(x) or 0
+
+    gone = [written() for _ in range(20)]
+    others = [torch.ones(2) for _ in range(100)]
+    again = [one for one in others if storage_key(one) in gone]
+
+    assert again
+    assert [log.since(storage_key(one) or 0, -1) for one in again] == [[]] * len(again)
+    log.note("mul_", 0, 1, None, [(again[0], 0, None)])
+    assert [one.op for one in log.since(storage_key(again[0]) or 0, -1)] == ["mul_"]
+
+
 def test_an_optimizer_that_steps_is_named() -> None:
     """By the variable that holds it; what is written outside is the program's own."""
     weight = torch.nn.Parameter(torch.ones(3))
