@@ -288,9 +288,8 @@ class HeldVariable(Record, frozen=True):
 
 
 ModuleChange: TypeAlias = Checkpoint | CheckpointSegments | Offload | HalfSaves
-Change: TypeAlias = (
-    ModuleChange | ReleaseGradients | StepInBackward | WithoutForeach | Fused | DeleteVariable | ChunkLoss | SplitBatch
-)
+OptimizerChange: TypeAlias = ReleaseGradients | StepInBackward | WithoutForeach | Fused
+Change: TypeAlias = ModuleChange | OptimizerChange | DeleteVariable | ChunkLoss | SplitBatch
 
 
 class Plan(Record, frozen=True):

@@ -7,7 +7,7 @@ NOTE [Which modules of a repeated block]
 Equal modules hold equal bytes, so only their number matters, but for what is computed again: its memory comes on top of
 what all modules that are not checkpointed hold, and backward begins with the last one. So the first ones are taken.
 More checkpointed modules never need more memory until the peak lies elsewhere; so the smallest number that fits is
-found by bisection, and each number that is looked at is measured.
+looked for where it would be if each module held the same, and each number that is looked at is measured.
 
 NOTE [When the time is over]
 A search may end before all plans are tried that it would try. What was found by then is reported, and that there was
@@ -17,6 +17,7 @@ more to try; the plan that is reported first is run from the start all the same.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import groupby
 from typing import TypeAlias
 
 from gradinspect.analyses.memory.step import AliveRow, Origin, StorageKind
@@ -24,12 +25,14 @@ from gradinspect.analyses.planning.blocks import Block, blocks_of
 from gradinspect.analyses.planning.changes import (
     Change,
     CheckpointSegments,
+    DeleteVariable,
     ModuleChange,
     ModuleUse,
     Plan,
     module_changes_of,
     rounding_of,
 )
+from gradinspect.analyses.planning.fewest import Fewest
 from gradinspect.analyses.planning.segments import FlatSequence, sequences_of
 from gradinspect.graph import Record
 
@@ -210,26 +213,28 @@ class PlanSearch:
 
     def _accept(self, offers: Sequence[Change]) -> None:
         """Make each change that costs nothing part of every plan, until one fits, if the peak is lower with it."""
-        for offer in offers:
-            before = self._of()
-            if self._fits(before):
-                return
-            outcome = self._of(offer)
+        together = [*_together(offers)]
+        while together and not self._fits(self._of()):
+            before, group = self._of(), together.pop(0)
+            outcome = self._of(*group)
             if not outcome.failure and outcome.peak_bytes < before.peak_bytes:
-                self._always = (*self._always, offer)
+                self._always = (*self._always, *group)
+            elif len(group) > 1:
+                together[:0] = [(offer,) for offer in group]
             elif not outcome.failure:
-                self._spare.append(offer)
+                self._spare.extend(group)
 
     def _try_blocks(self) -> None:
         """Checkpoint each block by itself, as a whole, then as little of it as fits."""
         for block in self._reaching():
             if not self._fits(self._of(block.checkpointed(block.paths))):
                 continue  # what is kept would only come on top
-            fits_kept = bool(self._kept) and self._fits(self._of(block.checkpointed(block.paths, self._kept)))
+            keeping = self._of(block.checkpointed(block.paths, self._kept)) if self._kept else None
+            fits_kept = keeping is not None and self._fits(keeping)
             if fits_kept:
                 self._fewest(block, partial(block.checkpointed, kept=self._kept))
             self._fewest(block, block.checkpointed)
-            if self._kept and not fits_kept:
+            if keeping is not None and not fits_kept and keeping.peak_bytes < self._of().peak_bytes:
                 self._fewest(block, block.checkpointed, rest=partial(block.checkpointed, kept=self._kept))
 
     def _reaching(self) -> list[Block]:
@@ -244,7 +249,9 @@ class PlanSearch:
         *others: Change,
         rest: Callable[[Sequence[str]], ModuleChange] | None = None,
     ) -> None:
-        """Find the smallest number of modules that fits, by bisection.
+        """Find the smallest number of modules that fits, first where it would be if all of them held the same.
+
+        NOTE [Which modules of a repeated block].
 
         Args:
             block: All of its modules together fit.
@@ -252,16 +259,17 @@ class PlanSearch:
             others: What is changed besides.
             rest: Changes the other modules of the block; None: they are left.
         """
-        too_few, enough = 0, len(block.paths)
-        while enough - too_few > 1:
-            number = (too_few + enough) // 2
-            changes = [*others, changed(block.paths[:number])]
-            if rest is not None:
-                changes.append(rest(block.paths[number:]))
-            if self._fits(self._of(*changes)):
-                enough = number
-            else:
-                too_few = number
+
+        def tried(number: int) -> PlanOutcome:
+            changes = [*others]
+            changes += [changed(block.paths[:number])] if number else []
+            changes += [rest(block.paths[number:])] if rest is not None and number < len(block.paths) else []
+            return self._of(*changes)
+
+        fewest = Fewest(len(block.paths), self._limit, tried(0).peak_bytes, tried(len(block.paths)).peak_bytes)
+        while (number := fewest.next) is not None:
+            outcome = tried(number)
+            fewest.note(number, outcome.peak_bytes, fits=self._fits(outcome))
 
     def _try_segments(self, sequence: FlatSequence) -> CheckpointSegments:
         """Return the fewest segments that fit, or those that need least."""
@@ -315,14 +323,14 @@ class PlanSearch:
             fitting = sorted(filter(self._fits, self._done()), key=_cost)
             if fitting and offer in fitting[0].plan.changes:
                 plan = Plan(changes=tuple(change for change in fitting[0].plan.changes if change != offer))
-                self._run(plan, self._run_whole)  # no other plan has these changes
+                self._run(plan)
 
     def _of(self, *changes: Change) -> PlanOutcome:
         return self._run(Plan(changes=(*self._always, *changes)))
 
-    def _run(self, plan: Plan, measure: Callable[[Plan], PlanOutcome] | None = None) -> PlanOutcome:
+    def _run(self, plan: Plan) -> PlanOutcome:
         if plan not in self._outcomes:
-            self._outcomes[plan] = (measure or self._measure)(plan)
+            self._outcomes[plan] = self._measure(plan)
         return self._outcomes[plan]
 
     def _has_fitting(self) -> bool:
@@ -333,6 +341,13 @@ class PlanSearch:
 
     def _fits(self, outcome: PlanOutcome) -> bool:
         return not outcome.failure and outcome.peak_bytes <= self._limit
+
+
+def _together(offers: Iterable[Change]) -> Iterator[tuple[Change, ...]]:
+    """Yield changes one by one, but deletions that follow each other as one: each needs a run from the start."""
+    for is_deletion, group in groupby(offers, lambda offer: isinstance(offer, DeleteVariable)):
+        changes = tuple(group)
+        yield from [changes] if is_deletion else ((change,) for change in changes)
 
 
 def front_of(outcomes: Iterable[PlanOutcome]) -> tuple[PlanOutcome, ...]:

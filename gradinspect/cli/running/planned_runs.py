@@ -1,6 +1,7 @@
 """Run a program once for each plan."""
 
 from dataclasses import replace
+from time import monotonic
 from typing import NamedTuple
 
 import msgspec
@@ -9,8 +10,8 @@ from gradinspect.analyses.planning.changes import (
     NO_CHANGE,
     ModuleChange,
     Offload,
+    OptimizerChange,
     Plan,
-    module_changes_of,
     split_of,
 )
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
@@ -51,6 +52,8 @@ class PlannedRuns:
         self._num_steps = num_steps
         self._runs = ForkedRuns(request)
         self._begun: dict[Plan, _Begun] = {}
+        self._alternates = False
+        self.start_s = 0.0  # seconds that the last start on fake tensors took
 
     def plain(self) -> PlannedSteps:
         """Run the program as it is, on fake tensors; it may print.
@@ -59,6 +62,11 @@ class PlannedRuns:
             GradInspectError: There was nothing to see.
             ScriptFailedError: The program failed.
         """
+        plain = self._plain()
+        self._alternates = plain.alternates
+        return plain
+
+    def _plain(self) -> PlannedSteps:
         try:
             plain = self._start(NO_CHANGE, is_silent=False).plain
         except MissingValuesError:
@@ -87,7 +95,7 @@ class PlannedRuns:
             plan: What to change.
             whole: Whether to make all changes from the start.
         """
-        base = Plan(changes=tuple(change for change in plan.changes if not isinstance(change, ModuleChange)))
+        base = self._base_of(plan)
         try:
             if base == plan:
                 return outcome_of(plan, (self._begun.get(plan) or self._start(plan, is_silent=True)).plain)
@@ -96,19 +104,24 @@ class PlannedRuns:
         except (GradInspectError, ScriptFailedError) as error:
             return PlanOutcome(plan=plan, failure=str(error))
 
+    def _base_of(self, plan: Plan) -> Plan:
+        """Return what must be changed from the start; where optimizers alternate, one may have gradients of another."""
+        later = ModuleChange if self._alternates else ModuleChange | OptimizerChange
+        return Plan(changes=tuple(change for change in plan.changes if not isinstance(change, later)))
+
     def _in_last_step(self, base: Plan, plan: Plan) -> PlanOutcome | None:
         """Run the last step under a plan, after steps under its base; None if that cannot be done here.
 
-        Where the last step needs most, as it has all of the optimizer's state, it does so under each plan of modules.
+        Where the last step needs most, as it has all of the optimizer's state, it does so under each of these plans.
         """
         if any(isinstance(change, Offload) for change in plan.changes):
             return None
         began = self._begun.get(base) or self._start(base, is_silent=True)
         if not began.run.is_waiting or not _last_needs_most(began.plain):
             return None
-        modules = msgspec.json.encode(Plan(changes=tuple(module_changes_of(plan))))
+        rest = msgspec.json.encode(Plan(changes=tuple(change for change in plan.changes if change not in base.changes)))
         try:
-            steps = result_of(self._request, PlannedSteps, *began.run.ask(modules, is_silent=True))
+            steps = result_of(self._request, PlannedSteps, *began.run.ask(rest, is_silent=True))
         except (GradInspectError, ScriptFailedError):
             return None  # the whole run may say the same
         outcome, flops = outcome_of(plan, steps), began.plain.flops
@@ -120,6 +133,7 @@ class PlannedRuns:
         """Run a plan, and let it wait in its last step for others, where it can."""
         while len(self._begun) >= MOST_WAITING:
             self._begun.pop(next(iter(self._begun))).run.close()
+        begun = monotonic()
         request = self._sized(self._request, base)
         waits = not request.counts_as_cuda  # what an allocator has reserved depends on all steps
         run = self._runs.waiting(
@@ -133,6 +147,7 @@ class PlannedRuns:
             run.close()
             raise
         self._begun[base] = _Begun(run, plain)
+        self.start_s = monotonic() - begun
         return self._begun[base]
 
     def close(self) -> None:

@@ -4,7 +4,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
 
-from gradinspect.analyses.planning.changes import NO_CHANGE, Change, Plan, SplitBatch, split_of, stepping_of
+from gradinspect.analyses.planning.changes import (
+    NO_CHANGE,
+    Change,
+    Plan,
+    SplitBatch,
+    describe_plan,
+    split_of,
+    stepping_of,
+)
 from gradinspect.analyses.planning.estimate import Estimate, first_estimate
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.report import PlanReport
@@ -48,13 +56,13 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
             limit,
             plain.uses,
             plain.products,
-            _telling(runs.measure, limit, begun, budget),
+            _telling(runs.measure, limit, begun, budget, lambda: runs.start_s),
             rounds=rounds,
             offloads=plain.can_offload,
         )
         try:
             run_whole = partial(runs.measure, whole=True)
-            promising = (first.change,) if first is not None and first.peak_bytes <= limit else ()
+            promising = () if first is None else (first.change,)
             found = search.run(as_it_is, plain.offers, _rounding(plain, size), run_whole, promising)
         finally:
             runs.close()
@@ -93,26 +101,30 @@ def _tell(first: Estimate | None, limit: int) -> None:
 
 
 def _telling(
-    measure: Callable[[Plan], PlanOutcome], limit: int, begun: float, budget: float
+    measure: Callable[[Plan], PlanOutcome], limit: int, begun: float, budget: float, start_s: Callable[[], float]
 ) -> Callable[[Plan], PlanOutcome]:
     """Measure until the budget is spent; write a line now and then: `tried 12 plans in 20 s, lowest peak 134.6 MiB`.
 
-    The first plan may still be run from the start at the end, which takes what the plain program took: that is kept.
+    The first plan that fits is written at once, so that one can go on with it.
+
+    The first plan may still be run from the start at the end, which takes what the last start took: that is kept.
     """
     told = monotonic()
-    kept = told - begun
     period = PROGRESS_S if is_watched() else PROGRESS_IN_A_FILE_S
     done: list[PlanOutcome] = []
 
     def measured(plan: Plan) -> PlanOutcome:
         nonlocal told
-        if monotonic() - begun + (kept if done else 0.0) >= budget:
+        if monotonic() - begun + (start_s() if done else 0.0) >= budget:
             raise TimeIsOver
         done.append(measure(plan))
         peaks = [outcome.peak_bytes for outcome in done if not outcome.failure]
+        number = sum(peak <= limit for peak in peaks)
+        if number == 1 and not done[-1].failure and done[-1].peak_bytes <= limit:
+            peak = format_beside(done[-1].peak_bytes, limit)
+            print_message(f"first that fits, run: {peak}, {describe_plan(plan)}")
         if peaks and monotonic() - told >= period:
             told = monotonic()
-            number = sum(peak <= limit for peak in peaks)
             fits = f", {number} fit" if number else ""
             tried = f"tried {format_count(len(done), 'plan')} in {told - begun:.0f} s"
             print_message(f"{tried}{fits}, lowest peak {format_bytes(min(peaks))}")

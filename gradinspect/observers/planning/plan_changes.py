@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
+from weakref import ref
 
 import torch
 from torch import nn
@@ -67,15 +68,14 @@ class AppliedPlan:
         self._chunked = next((change for change in plan.changes if isinstance(change, ChunkLoss)), None)
         self._loss = None if self._chunked is None else ChunkedLoss(self._chunked.chunks, self._failed)
         self._handles = ExitStack()
-        kinds = (StepInBackward, WithoutForeach, Fused)
-        self._of_optimizers = [change for change in plan.changes if isinstance(change, kinds)]  # until they are made
+        self._of_optimizers = _of_optimizers(plan)  # until they are made
+        self._optimizers: list[ref[Optimizer]] = []  # that were there when the program waited
         self._called: nn.Module | None = None  # the outermost one whose hooks run
 
     def __enter__(self) -> Self:
         """Wait for the program's modules and optimizers."""
         self._handles.callback(self._recorder.before_modules(self._module_called).remove)
-        if any(isinstance(change, ReleaseGradients) for change in self._plan.changes):
-            self._handles.enter_context(optimizer_steps(after=_release, note=self._failed))
+        self._release_after_steps(self._plan)
         if self._loss is not None:
             self._handles.enter_context(self._loss)
         split = split_of(self._plan)
@@ -93,7 +93,7 @@ class AppliedPlan:
     def backward_begins(self) -> None:
         """Change the optimizers, which are there by now."""
         if self._of_optimizers:
-            optimizers = instances_of(Optimizer)
+            optimizers = self._alive_optimizers()
             for change in self._of_optimizers:
                 self._change_optimizers(change, optimizers)
             self._of_optimizers.clear()
@@ -138,9 +138,29 @@ class AppliedPlan:
             self._failed(error)
         self._called = None
 
+    def note_optimizers(self) -> None:
+        """Find the optimizers that are there, before the collector freezes them: it finds none of them then."""
+        self._optimizers = [ref(optimizer) for optimizer in instances_of(Optimizer)]
+
+    def _alive_optimizers(self) -> list[Optimizer]:
+        known = [optimizer for one in self._optimizers if (optimizer := one()) is not None]
+        return list({id(optimizer): optimizer for optimizer in (*known, *instances_of(Optimizer))}.values())
+
+    def _release_after_steps(self, plan: Plan) -> None:
+        if any(isinstance(change, ReleaseGradients) for change in plan.changes):
+            self._handles.enter_context(optimizer_steps(after=_release, note=self._failed))
+
     def add(self, plan: Plan) -> None:
-        """Change modules of a program that has called them before, and those that are still to be called."""
+        """Change a program between two steps: modules, those that are still to be called, too, and optimizers.
+
+        Where a plan frees gradients in the step that made them, those of the step before are freed now.
+        """
         self._plan = Plan(changes=(*self._plan.changes, *plan.changes))
+        if any(isinstance(change, ReleaseGradients | StepInBackward) for change in plan.changes):
+            for optimizer in self._alive_optimizers():
+                _release(optimizer)
+        self._release_after_steps(plan)
+        self._of_optimizers += _of_optimizers(plan)
         for number, root in self.roots.alive():
             self._change(root, number, plan)
 
@@ -160,6 +180,10 @@ class AppliedPlan:
         self.problem = self.problem or error
 
 
+def _of_optimizers(plan: Plan) -> list[Change]:
+    return [change for change in plan.changes if isinstance(change, StepInBackward | WithoutForeach | Fused)]
+
+
 def _run_changed(sequence: nn.Module) -> None:
     """Let a call that has begun run what it was changed to. NOTE [A Sequential that has been called]."""
     members = vars(sequence)
@@ -173,7 +197,7 @@ def _run_changed(sequence: nn.Module) -> None:
 
 
 @uncompiled
-def _release(optimizer: Optimizer, _args: Any, _kwargs: object) -> None:
+def _release(optimizer: Optimizer, _args: object = None, _kwargs: object = None) -> None:
     """Free the gradients that the optimizer has used."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:

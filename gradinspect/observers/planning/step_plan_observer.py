@@ -41,7 +41,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
             run: The program.
             num_steps: To watch.
             plan: What is changed from the start.
-            branches: Asks for plans that change modules besides, in the last step.
+            branches: Asks for plans that change modules and optimizers besides, in the last step.
         """
         self._run = run
         self._branches = branches
@@ -99,6 +99,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         if branches is None or not self._steps.is_before_last or not branches.can_wait():
             return
         self._branches = None
+        self._applied.note_optimizers()
         stop_pausing(self._run.recorder)  # a copy goes on recording, unlike a child of the program
         request = branches.wait()
         pause_in_children(self._run.recorder)
@@ -107,8 +108,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
             self._run.stop(sys._getframe())
         plan = NO_CHANGE if request is None else msgspec.json.decode(request, type=Plan)
         if plan.changes:
-            self._steps.ledgers.forget_steps()
             self._applied.add(plan)
+            self._steps.ledgers.forget_steps()
             self._is_branch = True
 
     def on_call(self, call: EngineCall) -> CallEnd | None:

@@ -1,6 +1,6 @@
 """The first answer about plans, which no run has confirmed: on sums that can be done by hand."""
 
-from gradinspect.analyses.planning.changes import ModuleUse, Plan
+from gradinspect.analyses.planning.changes import CheckpointSegments, ModuleUse, Plan, SequencePart
 from gradinspect.analyses.planning.estimate import Estimate, first_estimate
 from gradinspect.analyses.planning.search import PlanOutcome
 
@@ -45,3 +45,18 @@ def test_no_more_is_freed_than_is_there() -> None:
 def test_what_fits_needs_no_answer() -> None:
     """The plain program is within the limit."""
     assert estimated(1000) is None
+
+
+def test_a_flat_sequential_is_cut_into_segments() -> None:
+    """Modules without parts give their results to the next one: a checkpoint of one of them frees nothing."""
+    parts = tuple(SequencePart(saved_bytes=100) for _ in range(8))
+    uses = (
+        ModuleUse(root=0, path="", class_name="Sequential", saved_bytes=800, has_parts=True, parts=parts),
+        *(ModuleUse(root=0, path=f"{n}", class_name="ReLU", saved_bytes=100) for n in range(8)),
+    )
+    found = first_estimate(PlanOutcome(plan=Plan(), peak_bytes=1000, alive={"saved": 800}), uses, 750)
+
+    assert found is not None
+    assert isinstance(found.change, CheckpointSegments)
+    assert found.change.starts == (0, 4)
+    assert found.peak_bytes == 1000 - (800 - 400 - 100)

@@ -10,7 +10,7 @@ from torch import nn
 
 layers = [nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, 32)) for _ in range(4)]
 net = nn.Sequential(*layers, nn.Linear(32, 7))
-optimizer = torch.optim.AdamW(net.parameters())
+optimizer = torch.optim.AdamW(net.parameters(), foreach=True)
 for step in range(5):
     size = {size}
     loss = nn.functional.cross_entropy(net(torch.randn(size, 32)), torch.zeros(size, dtype=torch.long))
@@ -22,17 +22,30 @@ _COMPARES = """
 import sys
 from msgspec.structs import asdict
 from pathlib import Path
-from gradinspect.analyses.planning.changes import Checkpoint, HalfSaves, Plan, ReleaseGradients
+from gradinspect.analyses.planning.changes import (
+    Checkpoint, Fused, HalfSaves, Plan, ReleaseGradients, StepInBackward, WithoutForeach
+)
+from gradinspect.analyses.planning.changes import NamedPlace
 from gradinspect.cli.running.planned_runs import PlannedRuns
 from gradinspect.request import Request
 from gradinspect.source import Script
 
 request = Request(source=Script(path=Path(sys.argv[1])), label="net.py", fake=True, answers_reads=True)
-runs = PlannedRuns(request, 2)
+runs = PlannedRuns(request, int(sys.argv[2]))
 runs.plain()
 of = {"root": 0, "paths": ("0", "1", "2"), "class_name": "Sequential", "num_alike": 4}
 release = ReleaseGradients(line="net.py:14", code="optimizer.zero_grad()")
-for changes in ((Checkpoint(**of),), (release, Checkpoint(**of, kept=("aten.addmm.default",))), (HalfSaves(**of),)):
+optimizers = (NamedPlace(name="optimizer"),)
+stepping, single, fused = (kind(optimizers=optimizers) for kind in (StepInBackward, WithoutForeach, Fused))
+for changes in (
+    (Checkpoint(**of),),
+    (release, Checkpoint(**of, kept=("aten.addmm.default",))),
+    (HalfSaves(**of),),
+    (release,),
+    (stepping, Checkpoint(**of)),
+    (single,),
+    (release, fused),
+):
     quick, whole = runs.measure(Plan(changes=changes)), runs.measure(Plan(changes=changes), whole=True)
     one, other = asdict(quick), asdict(whole)
     print(one.pop("only_last_step"), other.pop("only_last_step"), quick.failure, quick.peak_bytes > 0)
@@ -42,11 +55,14 @@ runs.close()
 """
 
 
-def compared(folder: Path, size: str) -> list[str]:
-    """Measure three plans for a program: in its last step, if that can be done, and from the start."""
+NUM_PLANS = 7
+
+
+def compared(folder: Path, size: str, steps: int = 2) -> list[str]:
+    """Measure plans for a program: in its last step, if that can be done, and from the start."""
     (folder / "net.py").write_text(_PROGRAM.replace("{size}", size))
     (folder / "compare.py").write_text(_COMPARES)
-    done = python(folder / "compare.py", str(folder / "net.py"), cwd=folder)
+    done = python(folder / "compare.py", str(folder / "net.py"), str(steps), cwd=folder)
 
     assert not done.returncode, done.stderr
     return done.stdout.splitlines()
@@ -54,17 +70,22 @@ def compared(folder: Path, size: str) -> list[str]:
 
 def test_a_plan_in_the_last_step_needs_what_it_needs_from_the_start(tmp_path: Path) -> None:
     """Its peak, what is held, its work and its moment are the same."""
-    assert compared(tmp_path, "256") == ["True False  True"] * 3
+    assert compared(tmp_path, "256") == ["True False  True"] * NUM_PLANS
+
+
+def test_a_plan_in_the_only_step_needs_what_it_needs_from_the_start(tmp_path: Path) -> None:
+    """Its optimizers are found, though the collector had frozen them before the program went on."""
+    assert compared(tmp_path, "256", steps=1) == ["False False  True"] * NUM_PLANS
 
 
 def test_where_an_earlier_step_needs_more_the_whole_program_is_run(tmp_path: Path) -> None:
     """As with a batch that is larger."""
-    assert compared(tmp_path, "900 - 300 * step") == ["False False  True"] * 3
+    assert compared(tmp_path, "900 - 300 * step") == ["False False  True"] * NUM_PLANS
 
 
 def test_where_a_copy_would_share_something_the_whole_program_is_run(tmp_path: Path) -> None:
     """As with an open file, which has one position for all."""
-    assert compared(tmp_path, "256; kept = open(__file__)") == ["False False  True"] * 3
+    assert compared(tmp_path, "256; kept = open(__file__)") == ["False False  True"] * NUM_PLANS
 
 
 def test_what_has_waited_ends_without_its_last_step(tmp_path: Path) -> None:
@@ -75,7 +96,7 @@ def test_what_has_waited_ends_without_its_last_step(tmp_path: Path) -> None:
     once = _COMPARES.partition("of = {")[0] + "runs.close()\n"
     (tmp_path / "net.py").write_text(counted.replace("{size}", "256"))
     (tmp_path / "compare.py").write_text(once)
-    done = python(tmp_path / "compare.py", str(tmp_path / "net.py"), cwd=tmp_path)
+    done = python(tmp_path / "compare.py", str(tmp_path / "net.py"), "2", cwd=tmp_path)
 
     assert not done.returncode, done.stderr
     assert (tmp_path / "steps").read_text().split() == ["0", "1", "2"]
