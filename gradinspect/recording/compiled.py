@@ -27,6 +27,7 @@ from gradinspect.torch_api.compiled_graphs import (
     flops_of,
     forward_name,
     is_recomputed,
+    is_stripped,
     maker_name,
     modules_of,
     operator_name,
@@ -38,6 +39,7 @@ from gradinspect.torch_api.compiled_graphs import (
 from gradinspect.units import format_count
 
 _UNREADABLE = f"{CLOSED}compiled nodes could not be read with this torch ({{}}). --eager shows the graph without."
+_ANEW = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 lets torch compile without its cache"
 _KEPT = ("saved_tensors", f"ctx.{UNCHECKED}")
 
 
@@ -97,6 +99,23 @@ def _is_of_compiler(value: SavedValue) -> bool:
     return value.name == "needs_input_grad" or value.value == ()
 
 
+def named_saved(node: Node, live: Any) -> Node:
+    """Name the saved tensors of a compiled node after what made them, and leave out what only its compiler needs.
+
+    Args:
+        node: The record of one node.
+        live: The node itself, before it runs: it drops what it keeps.
+    """
+    try:
+        box = _box(node, live)
+    except Exception:  # what a compiler notes of its graphs is private, and differs between versions
+        box = None
+    if box is None:
+        return replace(node, saved=tuple(value for value in node.saved if not _is_of_compiler(value)))
+    made = zip(box.graph.saved, box.saved, strict=True)
+    return replace(node, saved=(*(replace(one, operator=maker_name(call)) for call, one in made), *box.rest))
+
+
 class _Opening:
     """Collects the modules and lines of what is found."""
 
@@ -130,7 +149,7 @@ class _Opening:
             storages=tuple(self._storages),
             modules=tuple(self._modules),
             frames=tuple(self._frames),
-            warnings=(*graph.warnings, *_notes(num_compiled, len(boxes))),
+            warnings=(*graph.warnings, *_notes(num_compiled, list(boxes.values()))),
         )
 
     def _inside(self, node: Node, box: _Box, start: int, places: Sequence[int]) -> Iterator[Node]:
@@ -247,10 +266,16 @@ def _info(value: Any) -> TensorInfo | None:
     return TensorInfo(shape=shape, dtype=str(value.dtype).removeprefix("torch."), device=str(value.device))
 
 
-def _notes(num_compiled: int, num_opened: int) -> Iterator[str]:
-    closed = num_compiled - num_opened
+def _notes(num_compiled: int, opened: Sequence[_Box]) -> Iterator[str]:
+    closed = num_compiled - len(opened)
     if closed:
         yield (
-            f"{CLOSED}{format_count(closed, 'compiled node')} is not known: torch took the code from its cache "
-            "of an earlier run, or its saved tensors are freed. --eager shows the graph without torch.compile."
+            f"{CLOSED}{format_count(closed, 'compiled node')} is not known: torch took the code from its cache of an "
+            f"earlier run, or its saved tensors are freed. {_ANEW}; --eager shows the graph without torch.compile."
+        )
+    bare = sum(is_stripped(box.graph) for box in opened)
+    if bare:
+        yield (
+            f"{CLOSED}{format_count(bare, 'compiled node')} has no modules and lines: torch removed them when it wrote "
+            f"the code to its cache, after a first backward. {_ANEW}."
         )

@@ -52,6 +52,14 @@ def backward_graph(node: Any, num_saved: int) -> BackwardGraph | None:
     return BackwardGraph(saved, [one for one in calls if is_operator(one)], results)
 
 
+def is_stripped(graph: BackwardGraph) -> bool:
+    """Return whether all notes on its operators are gone: torch removes them when it writes the graph to a cache.
+
+    Source: torch/_functorch/_aot_autograd/aot_autograd_result.py serialize_graph_module, torch 2.13.
+    """
+    return bool(graph.operators) and not any(call.meta for call in graph.operators)
+
+
 def is_operator(call: Any) -> bool:
     """Return whether this computes something, rather than being given, returned, or a part of a result."""
     return call.op == "call_function" and call.target is not getitem

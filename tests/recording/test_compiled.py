@@ -11,6 +11,7 @@ import torch
 from runs import gradinspect
 from torch import nn
 from torch._dynamo.utils import counters
+from torch._functorch._aot_autograd.aot_autograd_result import serialize_graph_module
 
 from gradinspect import capture
 from gradinspect.analyses.memory.compiled import compiled_kept
@@ -227,6 +228,34 @@ def test_what_cannot_be_seen_is_said() -> None:
 
     assert isinstance(box, Node)
     assert [text for text in graph.warnings if text.startswith("What is inside 1 compiled node is not known")]
+
+
+def test_what_a_cache_has_stripped_is_said() -> None:
+    """Where torch has removed the notes on each operator, none of ours says of what module it is."""
+    loss = torch.compile(_blocks(), backend="aot_eager")(torch.randn(4, 8)).square().mean()
+    whole = capture(loss)
+    (info,) = [type(node)._forward_cls._lazy_backward_info for node in _live(loss) if _is_compiled(node)]
+    serialize_graph_module(info.bw_module)
+    bare = capture(loss)
+
+    assert not whole.warnings
+    assert [text.partition(":")[0] for text in bare.warnings] == [
+        "What is inside 1 compiled node has no modules and lines"
+    ]
+    assert [node.name for node in bare.nodes] == [node.name for node in whole.nodes]
+
+
+def _live(loss: torch.Tensor) -> list[Any]:
+    found: dict[Any, None] = {loss.grad_fn: None}
+    for node in (order := [loss.grad_fn]):
+        new = [after for after, _ in node.next_functions if after is not None and after not in found]  # type: ignore[union-attr]
+        found.update(dict.fromkeys(new))
+        order += new
+    return order
+
+
+def _is_compiled(node: Any) -> bool:
+    return hasattr(type(node), "_forward_cls") and hasattr(type(node)._forward_cls, "_lazy_backward_info")
 
 
 WRAPPED = """

@@ -84,12 +84,14 @@ class AlikeRows(NamedTuple):
 def folded_tensors(rows: Sequence[SavedRow]) -> list[AlikeRows]:
     """Return the tensors among some rows, those of equal blocks as one row, the largest first.
 
-    Rows are alike if they say the same, in modules whose names differ in an index only.
+    Rows are alike if they say the same, in modules whose names differ in an index only; what compiled code keeps is
+    named after what made it, and its place among all that is kept says nothing.
     """
 
     def look(row: SavedRow) -> tuple[object, ...]:
         is_shared = row.shared_with is not None
-        return row.node_name, row.attribute, row.value, row.status, row.origin, row.source, is_shared
+        attribute = row.attribute if row.kept_by_eager is None else _without_index(row.attribute)
+        return row.node_name, attribute, row.value, row.status, row.origin, row.source, is_shared, row.kept_by_eager
 
     tensors = (row for row in rows if row.kind == "tensor")
     groups = alike(tensors, lambda row: (row.module, row.origin_name), look)
@@ -100,8 +102,10 @@ def folded_tensors(rows: Sequence[SavedRow]) -> list[AlikeRows]:
 def _together(rows: Sequence[SavedRow]) -> SavedRow:
     if len(rows) == 1:
         return rows[0]
+    attribute = rows[0].attribute
     return replace(
         rows[0],
+        attribute=attribute if len({row.attribute for row in rows}) == 1 else _without_index(attribute),
         num_bytes=sum(row.num_bytes or 0 for row in rows),
         own_bytes=sum(row.own_bytes for row in rows),
         weight_bytes=sum(row.weight_bytes for row in rows),
@@ -109,6 +113,10 @@ def _together(rows: Sequence[SavedRow]) -> SavedRow:
         module_name=name_of_all(row.module_name for row in rows),
         origin_name=name_of_all(row.origin_name for row in rows),
     )
+
+
+def _without_index(attribute: str) -> str:
+    return attribute.partition("[")[0]
 
 
 class _Bytes(NamedTuple):

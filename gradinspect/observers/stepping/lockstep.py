@@ -21,9 +21,10 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from gradinspect.analyses.gradients.stepping import Arrived, Check, Passed, Step, SteppingOutcome
+from gradinspect.analyses.gradients.stepping import Arrived, Check, Passed, SavedPreview, Step, SteppingOutcome
 from gradinspect.graph import Graph, Node, SavedValue
 from gradinspect.observers.gradients.comparing import is_same
+from gradinspect.recording.compiled import named_saved
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.values.tensor_preview import show_saved, show_tensor
 from gradinspect.recording.walk import walk_like
@@ -70,6 +71,14 @@ class StepListener(Protocol):
         """Look at a node that has just run, and return whether to continue."""
 
 
+class _Given(NamedTuple):
+    """What a node had before it ran."""
+
+    gradients: Gradients
+    arrived: tuple[Arrived, ...]
+    saved: tuple[SavedPreview, ...]
+
+
 class _Sum(NamedTuple):
     tensor: torch.Tensor
     num_added: int
@@ -107,7 +116,7 @@ class Lockstep:
         self.problem: Exception | None = None  # an error of ours
         self._walk = walk_like(graph, [output.edge[0] for output in outputs])
         self._sums: dict[tuple[int, int], _Sum] = {}
-        self._given: dict[int, tuple[Gradients, tuple[Arrived, ...]]] = {}
+        self._given: dict[int, _Given] = {}
         self._expected: dict[int, torch.Tensor | None] = {}  # leaf -> what its .grad must be at the end
         self._checks: Counter[Check] = Counter()
         self._differing: list[int] = []
@@ -199,12 +208,17 @@ class Lockstep:
         if self._graph.nodes[number].kind == "accumulate_grad":
             self._leaf(number, gradients, arrived)
         else:
-            self._given[number] = gradients, arrived
+            self._given[number] = _Given(gradients, arrived, self._saved(number))
+
+    def _saved(self, number: int) -> tuple[SavedPreview, ...]:
+        """Show what a node has saved, before it runs: a compiled one drops it while it does."""
+        grad_fn, node = self._walk.nodes[number], self._graph.nodes[number]
+        return tuple(show_saved(grad_fn, named_saved(node, grad_fn) if node.kind == "compiled" else node))
 
     def _after(self, number: int, passed_on: Gradients, _given: Gradients) -> None:
         if self._is_inside():
             return
-        gradients, arrived = self._given.pop(number)
+        gradients, arrived, saved = self._given.pop(number)
         grad_fn, node = self._walk.nodes[number], self._graph.nodes[number]
         reason = self._why_not_by_hand(node)
         made: Gradients | None = None
@@ -224,7 +238,7 @@ class Lockstep:
             self._differing.append(number)
         self._report(number, gradients, passed_on, Step(
             order=self._num_steps + 1, node=number, incoming=arrived, outgoing=outgoing,
-            saved=tuple(show_saved(grad_fn, node)), check=check, reason=reason,
+            saved=saved, check=check, reason=reason,
         ))  # fmt: skip
 
     def _why_not_by_hand(self, node: Node) -> str:

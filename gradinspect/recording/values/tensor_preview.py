@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from gradinspect.analyses.gradients.stepping import SavedPreview, TensorPreview
-from gradinspect.graph import Node
+from gradinspect.graph import Node, SavedValue
 from gradinspect.recording.values.magnitudes import dense_of, magnitudes_of
 from gradinspect.recording.values.saved import raw_tensor
 from gradinspect.torch_api.patching.originals import ops, without_grad
@@ -54,12 +54,20 @@ def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_value
 
 
 def show_saved(grad_fn: Any, node: Node) -> Iterator[SavedPreview]:
-    """Preview the saved attributes of a node; runs no hook."""
+    """Preview the saved attributes of a node that has yet to run; runs no hook."""
     for value in node.saved:
-        name = value.name.removeprefix("_saved_") + (f"[{value.index}]" if value.index is not None else "")
         if value.kind != "tensor":
-            yield SavedPreview(name=name, text=value.status or str(value.value))
+            yield SavedPreview(name=_name(node, value), text=value.status or str(value.value))
             continue
         tensor = raw_tensor(grad_fn, value)
         shown: TensorPreview | None = None if tensor is None else show_tensor(tensor)
-        yield SavedPreview(name=name, tensor=shown, text="" if shown is not None else value.status or "")
+        text = "" if shown is not None else value.status or ""
+        yield SavedPreview(name=_name(node, value), tensor=shown, text=text)
+
+
+def _name(node: Node, value: SavedValue) -> str:
+    """Name a saved value as torch does; in a compiled node, after the operator that made it, or as a parameter."""
+    if node.kind == "compiled" and value.operator is None and value.origin_name is not None:
+        return value.origin_name
+    name = value.operator or value.name.removeprefix("_saved_")
+    return name if value.index is None else f"{name}[{value.index}]"

@@ -7,6 +7,7 @@ hold the most bytes first, without fields that say nothing; how many were left o
 
 from collections.abc import Sequence
 
+from gradinspect.analyses.memory.compiled import closed_notes
 from gradinspect.analyses.selection.finding import FoundNode
 from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Graph
@@ -14,6 +15,7 @@ from gradinspect.renderers.data.json import json_text, plain, render_json
 from gradinspect.units import brief
 
 MAX_TEXT = 60  # characters of a name, within a budget
+MAX_NOTE = 120  # of a note
 
 
 def render_found_json(graph: Graph, rows: Sequence[FoundNode], condition: str, budget: int | None = None) -> str:
@@ -34,10 +36,15 @@ def render_found_json(graph: Graph, rows: Sequence[FoundNode], condition: str, b
         "found": len(rows),
         "found_held_bytes": sum(row.held_bytes for row in rows),
     }
+    notes = closed_notes(graph)
+    if notes:
+        head["notes"] = list(notes)
     if budget is None:
         return render_json({**head, "nodes": list(rows)})
     for key in ("captured_at", "condition"):
         head[key] = brief(str(head[key]), MAX_TEXT)
+    if notes:
+        head["notes"] = [brief(note, MAX_NOTE) for note in notes[:1]]
     return _within(head, rows, budget)
 
 

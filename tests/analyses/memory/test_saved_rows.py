@@ -3,6 +3,7 @@
 import pytest
 from factories import graph, op, product_plus_two, saved, tensor_info
 from hypothesis import given
+from msgspec.structs import replace
 from strategies import graphs
 
 from gradinspect.analyses.memory.saved_rows import (
@@ -203,6 +204,27 @@ def test_the_tensors_of_equal_blocks_are_one_row() -> None:
 
     assert [(one.row.module_name, one.times, one.row.own_bytes, one.row.value) for one in folded] == [
         ("h.0-3", 4, 64, "f32[4]"), ("h.4", 1, 32, "f32[8]")
+    ]  # fmt: skip
+
+
+def test_what_compiled_blocks_keep_is_one_row() -> None:
+    """The place among all that is kept, which is another in each block, is left out; of a single tensor it stays."""
+    nodes = [
+        op("aten.mm", kind="compiled", module=place, saved=(
+            replace(saved("saved_tensors", 4, storage=place), index=7 * place, operator="aten.view"),
+        ))
+        for place in range(3)
+    ]  # fmt: skip
+    paths = ("h.0", "h.1", "head")
+    record = graph(
+        *nodes,
+        storages=(Storage(num_bytes=16),) * 3,
+        modules=tuple(ModuleCall(path=path, class_name="Block") for path in paths),
+    )
+    folded = folded_tensors(saved_rows(record))
+
+    assert [(one.row.attribute, one.row.module_name, one.times) for one in folded] == [
+        ("aten.view", "h.0-1", 2), ("aten.view[14]", "head", 1)
     ]  # fmt: skip
 
 

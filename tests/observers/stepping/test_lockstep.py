@@ -87,6 +87,19 @@ def test_gradients_are_added_up() -> None:
     assert outcome.num_leaves == 1
 
 
+@pytest.mark.filterwarnings("default")  # torch.compile fails where its own warnings are errors
+def test_a_compiled_node_shows_what_it_keeps() -> None:
+    """It drops that while it runs, so it is read before; each tensor is named after what made it."""
+    torch._dynamo.reset()
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    steps, outcome = steps_of(torch.compile(lambda x: x.exp().sin().sum(), backend="aot_eager")(x))
+    (compiled,) = [step for name, step in steps.items() if name == "CompiledFunctionBackward"]
+
+    assert [value.name for value in compiled.saved] == ["aten.exp[0]"]
+    assert compiled.saved[0].tensor == show_tensor(x.detach().exp())
+    assert outcome.num_leaves == 1
+
+
 def test_unused_outputs_get_no_gradient() -> None:
     """Two of three parts of an unbind are never used: their gradients are undefined."""
     x = torch.randn(3, 2, requires_grad=True)

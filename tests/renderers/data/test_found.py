@@ -6,8 +6,10 @@ import pytest
 from factories import graph, op, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from strategies import graphs
 
+from gradinspect.analyses.memory.compiled import CLOSED
 from gradinspect.analyses.selection.finding import find_nodes
 from gradinspect.graph import Graph, Storage
 from gradinspect.renderers.data.found import render_found_json
@@ -48,6 +50,19 @@ def test_without_a_budget_everything_is_written() -> None:
     assert [node["id"] for node in found["nodes"]] == [0, 1, 2]
     assert found["nodes"][0]["leaf"] is None
     assert found["found_held_bytes"] == found["graph_held_bytes"] == 24
+
+
+def test_what_is_not_known_of_a_compiled_node_is_noted() -> None:
+    """As below the table of the screen, in few words within a budget; nothing else that the record warns of."""
+    note = f"{CLOSED}1 compiled node is not known: {'torch ' * 60}"
+    record = replace(chain(3), warnings=("Another one.", note))
+    notes = [
+        json.loads(render_found_json(record, find_nodes(record), "bytes>0", budget))["notes"] for budget in (None, 500)
+    ]
+
+    assert notes[0] == [note]
+    assert notes[1][0].startswith(note[:30])
+    assert len(notes[1][0]) <= 120
 
 
 @given(record=graphs(), budget=st.integers(500, 3_000))

@@ -111,6 +111,24 @@ def test_a_brief_step_leaves_out_what_is_rarely_looked_at() -> None:
     assert len(whole) > len(brief) + 5
 
 
+def test_a_brief_step_shows_the_first_of_many_tensors() -> None:
+    """As a compiled node has; of thirteen it shows all, as the line in place of the last one would be no shorter."""
+    number = shown(1.0, shape=())
+
+    def page(count: int, *, is_brief: bool) -> list[str]:
+        record = graph(op("CompiledFunctionBackward", *[1] * count, kind="compiled"), leaf("w", ()))
+        saved = tuple(SavedPreview(name=f"mm[{place}]", tensor=number) for place in range(count))
+        step = Step(order=1, node=0, incoming=(), outgoing=(Passed(tensor=number),) * count, saved=saved)
+        return [line.plain for line in StepPage(width=72, is_brief=is_brief).step(record, step)]
+
+    many, few = page(20, is_brief=True), page(13, is_brief=True)
+    assert "         8 more saved tensors: print" in many
+    assert "         8 more gradients: print" in many
+    assert sum("mm[" in line for line in many) == sum("out " in line for line in many) == 12
+    assert few == page(13, is_brief=False)
+    assert sum("mm[" in line for line in page(20, is_brief=False)) == 20
+
+
 @pytest.mark.parametrize(
     ("formula", "expected"),
     [

@@ -2,8 +2,8 @@
 
 NOTE [A brief step]
 At a prompt, a tensor with more than four rows of values has only its figures, sizes and strides of saved tensors are
-left out, and a formula goes without the functions that only cast to a real dtype. `print` shows it all, and so does a
-report.
+left out, and a formula goes without the functions that only cast to a real dtype. Of many saved tensors or
+gradients, as a compiled node has, the first are shown. `print` shows it all, and so does a report.
 """
 
 import re
@@ -35,6 +35,7 @@ LABEL_CELLS = 9
 _LABEL = " " * LABEL_CELLS
 MAX_PRINTED_LINES = 200
 MAX_BRIEF_LINES = 4
+MAX_BRIEF_PARTS = 12  # saved tensors, or gradients
 INTERNALS = ("_sym_sizes", "_sym_strides", "_sym_sizes_opt")
 _TO_REAL = re.compile(r"handle_r_to_c\([^,()]+(?:\(\))?, ")
 MAX_NAMED = 8  # nodes that the outcome lists
@@ -90,8 +91,12 @@ class StepPage(Page):
         yield from self._saved(step.saved)
         if step.check == "leaf":
             yield from self._leaf(graph, step)
-        for position, passed in enumerate(step.outgoing):
-            yield from self._outgoing(graph, step, position, passed, formulas)
+        edges = graph.nodes[step.node].next_edges
+        passed_on = [place for place in range(len(step.outgoing)) if place < len(edges) and edges[place] is not None]
+        shown = passed_on[: self._num_shown(passed_on)]
+        for position in shown:
+            yield from self._outgoing(graph, step, position, step.outgoing[position], formulas)
+        yield from self._left_out(len(passed_on) - len(shown), "gradient")
         if step.check == "watched":
             yield from self._noted(f"Not called by hand: {step.reason}.")
 
@@ -132,16 +137,27 @@ class StepPage(Page):
     def _saved(self, saved: Sequence[SavedPreview]) -> Iterator[Text]:
         """Yield the saved tensors, then the other saved values on one line."""
         label = "saved"
-        for value in saved:
-            if value.tensor is not None:
-                yield from self._tensor(label, value.name, value.tensor, ())
-                label = ""
+        tensors = [value for value in saved if value.tensor is not None]
+        shown_tensors = tensors[: self._num_shown(tensors)]
+        for value in shown_tensors:
+            yield from self._tensor(label, value.name, value.tensor, ())
+            label = ""
+        yield from self._left_out(len(tensors) - len(shown_tensors), "saved tensor")
         others = [value for value in saved if value.tensor is None]
         shown = [value for value in others if not (self._is_brief and value.name.endswith(INTERNALS))]
         rest = ", ".join(f"{value.name} = {value.text}" for value in shown)
         lines = wrap(self.visible(rest), self.width - LABEL_CELLS, break_on_hyphens=False)
         for number, line in enumerate(lines):
             yield from self._lines(label if number == 0 else "", line)
+
+    def _num_shown(self, parts: Sequence[object]) -> int:
+        """Return how many of them are shown; no single one is left out, as its line says no less."""
+        is_cut = self._is_brief and len(parts) > MAX_BRIEF_PARTS + 1
+        return MAX_BRIEF_PARTS if is_cut else len(parts)
+
+    def _left_out(self, count: int, what: str) -> Iterator[Text]:
+        if count:
+            yield from self._noted(f"{format_count(count, f'more {what}')}: print")
 
     def _leaf(self, graph: Graph, step: Step) -> Iterator[Text]:
         leaf = graph.nodes[step.node].leaf
@@ -154,9 +170,7 @@ class StepPage(Page):
     def _outgoing(
         self, graph: Graph, step: Step, position: int, passed: Passed, formulas: Sequence[InputGradient]
     ) -> Iterator[Text]:
-        edge = (
-            graph.nodes[step.node].next_edges[position] if position < len(graph.nodes[step.node].next_edges) else None
-        )
+        edge = graph.nodes[step.node].next_edges[position]
         if edge is None:
             return
         after = graph.nodes[edge.next_node]
