@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from gradinspect.analyses.memory.alive import AliveBytes
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.checks.findings import Findings
 from gradinspect.graph import Graph, Record
@@ -17,6 +18,7 @@ class Overview(Shown, Record, frozen=True, kw_only=True):
     findings: Findings | None  # None: nothing was checked, as in a capture file
     step_memory: StepMemory | None = None  # of the steps that follow those that were checked
     no_memory: str = ""  # why there is none, in a sentence
+    least_memory: AliveBytes | None = None  # where there is none: the peak is no less, as far as this was measured
 
     @property
     def whole(self) -> Graph:

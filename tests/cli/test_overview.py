@@ -119,6 +119,34 @@ def test_what_the_verbs_say(train: Path) -> None:
     assert found["peak"]["bytes"] == alone["fit"]["peak_bytes"]
 
 
+def test_the_peak_of_a_program_of_few_steps(train: Path) -> None:
+    """What is there for certain is a bound; why there is no peak is said, and `fit` measures more than the bound."""
+    train.write_text(train.read_text().replace("range(18)", "range(3)"))
+    lines = gradinspect("train.py", cwd=train.parent).stdout.splitlines()
+    found = json.loads(
+        gradinspect("overview", "train.py", "--format", "json", "--quiet-script", cwd=train.parent).stdout
+    )
+    parameters = 4 * (6 * (64 * 64 + 64) + 64 * 4 + 4)
+    whole = json.loads(
+        gradinspect("fit", "train.py", "--real", "--format", "json", "--quiet-script", cwd=train.parent).stdout
+    )
+
+    assert lines[-5:] == snapshot(
+        [
+            "peak       At least 402.4 KiB as backward ends, measured",
+            "           197.0 KiB optimizer state, 98.5 KiB parameters, 98.5 KiB gradients",
+            "           No whole step was measured: the program ended before one came after",
+            "           those that were checked.",
+            "           gradinspect fit train.py",
+        ]
+    )
+    assert found["peak"] is None
+    assert found["peak_at_least"]["by_kind"]["parameter"] == parameters
+    assert found["peak_at_least"]["by_kind"]["gradient"] == parameters
+    assert found["peak_at_least"]["by_kind"]["optimizer_state"] == 2 * parameters + 4 * 14  # two moments, and steps
+    assert sum(found["peak_at_least"]["by_kind"].values()) == found["peak_at_least"]["bytes"] <= whole["peak_bytes"]
+
+
 def test_blocks_that_alternate_are_folded(tmp_path: Path) -> None:
     """The one that holds more than the others is named, the range of the others is given."""
     (tmp_path / "net.py").write_text(ALTERNATING)

@@ -2,7 +2,8 @@
 
 NOTE [One after the other]
 What a check keeps and computes would be counted as memory of the program. So the allocators are followed from the first
-backward call after the check has left, and the step that begins after it is the first one that is seen as a whole.
+backward call after the check has left, and the step that begins after it is the first one that is seen as a whole. A
+program that ends before has a bound: what is there for certain as a backward begins or ends.
 """
 
 from collections.abc import Iterator
@@ -12,12 +13,14 @@ from typing import Final
 
 import torch
 
+from gradinspect.analyses.memory.alive import AliveBytes, Moment
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.evidence.watch_window import FEW_CALLS, MOST_SECONDS
 from gradinspect.checks.overview import Overview
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Graph
+from gradinspect.observers.memory.alive_now import measure_alive
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.storage_purposes import Label, Purposes, held_before
 from gradinspect.recording.names.variables import variables_from
@@ -26,10 +29,10 @@ from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 
 STEPS: Final = 2  # the first one is under way when it begins to be followed: NOTE [One after the other]
-TOO_SHORT: Final = "Not measured: the program ended before a whole step came after those that were checked."
-TOO_SLOW: Final = f"Not measured: a whole step after those that were checked took more than {MOST_SECONDS:.0f} s."
+TOO_SHORT: Final = "No whole step was measured: the program ended before one came after those that were checked."
+TOO_SLOW: Final = f"No whole step was measured: one after those that were checked took more than {MOST_SECONDS:.0f} s."
 NOT_FOLLOWED: Final = "The memory of a step could not be followed"
-IN_A_THREAD: Final = "Not measured: another thread than the one that runs the program calls backward."
+IN_A_THREAD: Final = "No whole step was measured: another thread than the one that runs the program calls backward."
 
 
 class OverviewObserver(Observer[Overview]):
@@ -48,6 +51,8 @@ class OverviewObserver(Observer[Overview]):
         self._checks = ChecksObserver(run, None, on_graph=self._take, leave=lambda _frame: None, cheap_calls=FEW_CALLS)
         self._memory: StepMemoryObserver | None = None
         self._no_memory = TOO_SHORT
+        self._least: AliveBytes | None = None  # that the peak can be
+        self._num_measured = 0  # calls
         self._attached = ExitStack()
         self._thread = get_ident()  # that the program runs in
 
@@ -75,7 +80,7 @@ class OverviewObserver(Observer[Overview]):
             end = self._checks.on_call(call)
             self._call = None
             if not self._checks.has_left:
-                return end
+                return self._measured(call, end)
         return self._followed(call)
 
     def missed(self, kind: CallKind) -> None:
@@ -101,7 +106,7 @@ class OverviewObserver(Observer[Overview]):
         why = "" if memory is not None else self._why_no_memory()
         return Overview(
             source=self._run.request.label, graph=self._graph, opened=self._opened, findings=found,
-            step_memory=memory, no_memory=why,
+            step_memory=memory, no_memory=why, least_memory=None if memory is not None else self._least,
         )  # fmt: skip
 
     def _why_no_memory(self) -> str:
@@ -125,6 +130,29 @@ class OverviewObserver(Observer[Overview]):
             return None
         recorded = self._run.record_call(self._call, opens_compiled=True)
         return None if recorded is None else recorded.graph
+
+    def _measured(self, call: EngineCall, end: CallEnd | None) -> CallEnd | None:
+        """Measure what is alive as a call that is looked at begins, and as it ends."""
+        if end is None or self._num_measured == FEW_CALLS:
+            return end
+        self._num_measured += 1
+        self._note_alive(self._held(call), "backward begins")
+
+        def finish(returned: object) -> None:
+            end.finish(returned)
+            self._note_alive(held_before(self._run.recorder), "backward ends")
+
+        return CallEnd(finish, end.abandon)
+
+    def _note_alive(self, labels: Iterator[Label], at: Moment) -> None:
+        try:
+            with self._run.process_state.restored():
+                alive = measure_alive(labels, at)
+        except Exception as error:  # an error of ours must not reach the program
+            self.failed(error)
+            return
+        if self._least is None or alive.num_bytes > self._least.num_bytes:
+            self._least = alive
 
     def _followed(self, call: EngineCall) -> CallEnd | None:
         """Follow the memory from this call on. NOTE [One after the other]."""

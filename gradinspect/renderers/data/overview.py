@@ -26,6 +26,10 @@ def render_overview_json(found: Overview) -> str:
     peak = None if memory is None else {
         "bytes": memory.peak_bytes, "at": memory.at, "by_kind": bytes_by_kind(memory), "on": memory.on or None
     }  # fmt: skip
+    least = found.least_memory
+    bound = None if least is None else {
+        "bytes": least.num_bytes, "at": least.at, "by_kind": least.by_kind, "on": least.on
+    }  # fmt: skip
     return render_json({
         "source": found.source,
         "graph": figures(summarize(found.whole), SUMMARY),
@@ -34,6 +38,7 @@ def render_overview_json(found: Overview) -> str:
         "gradients": _gradients(found.graph),
         "peak": peak,
         "no_peak": found.no_memory or None,
+        "peak_at_least": bound,
     })  # fmt: skip
 
 

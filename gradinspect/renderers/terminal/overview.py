@@ -19,7 +19,7 @@ from gradinspect.analyses.gradients.observed import (
 )
 from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.analyses.memory.rows import OUTSIDE, rows_by_line
-from gradinspect.analyses.memory.step import StepMemory, groups_by, on_device
+from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, StepMemory, groups_by, is_accelerator, on_device
 from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
@@ -68,7 +68,7 @@ class OverviewPage(Page):
         yield from self._part("check", "check", source, checked)
         yield from self._part("gradients", "grads", source, self._gradients(graph))
         memory = found.step_memory
-        peak = [found.no_memory] if memory is None else self._peak(memory)
+        peak = self._least(found) if memory is None else self._peak(memory)
         yield from self._part("peak", "fit", source if found.no_memory or memory else "", peak)
         if source == self.ellipsis:
             lines = wrap(given, room, break_on_hyphens=False)
@@ -170,6 +170,16 @@ class OverviewPage(Page):
             if not (fall or notes):
                 yield _reached(graph)
         yield from (*compiled_notes(graph), *unmeasured_notes(graph))[:1]
+
+    def _least(self, found: Overview) -> Iterator[str]:
+        """Say what the peak is no less than, and why it was not measured."""
+        least = found.least_memory
+        if least is not None and least.num_bytes:
+            place = f" on {least.on}" if is_accelerator(least.on) else ""
+            yield f"At least {format_bytes(least.num_bytes)}{place} as {least.at}, measured"
+            largest = sorted(least.by_kind.items(), key=lambda item: (-item[1], KINDS.index(item[0])))
+            yield ", ".join(f"{format_bytes(size)} {KIND_NAMES[kind]}" for kind, size in largest[:MAX_HOLDERS] if size)
+        yield found.no_memory
 
     def _peak(self, memory: StepMemory) -> Iterator[str]:
         whole = format_count(memory.asked - 1, "whole step")  # the first one was under way
