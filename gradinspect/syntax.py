@@ -1,6 +1,7 @@
-"""Parse Python, in a process where other threads may parse too."""
+"""Parse Python, in a process where other threads may parse too, and count its lines as Python does."""
 
 import ast
+import io
 
 _TIMES = 20  # tried; another thread has to begin or end within each of them
 
@@ -21,6 +22,14 @@ def parse(source: str | bytes) -> ast.Module:
         except SystemError:
             continue
     return ast.parse(source)
+
+
+def source_lines(source: str) -> list[str]:
+    """Split the text of a program into its lines, without their ends.
+
+    `str.splitlines` also splits at a page break and at U+2028, which do not end a line of Python.
+    """
+    return [line.removesuffix("\n") for line in io.StringIO(source, newline=None)]
 
 
 def parse_expression(source: str) -> ast.expr:

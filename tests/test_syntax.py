@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gradinspect.syntax import parse, parse_expression
+from gradinspect.syntax import parse, parse_expression, source_lines
 
 
 def test_a_failure_that_another_thread_caused_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,3 +55,13 @@ def test_an_expression_is_no_statement() -> None:
     assert ast.unparse(parse_expression("a + b[1]")) == "a + b[1]"
     with pytest.raises(SyntaxError):
         parse_expression("a = 1")
+
+
+def test_lines_are_those_that_python_counts() -> None:
+    """Not those of `str.splitlines`, which also ends a line at a page break and at U+2028."""
+    source = "a = 1\r\n\x0cb = '\u2028\x85'\rc = 3\n"
+    lines = source_lines(source)
+
+    assert lines == ["a = 1", "\x0cb = '\u2028\x85'", "c = 3"]
+    assert [one.lineno for one in ast.parse(source).body] == [1, 2, 3]
+    assert len(source.splitlines()) > 3

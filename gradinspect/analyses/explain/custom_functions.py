@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Record
-from gradinspect.syntax import parse
+from gradinspect.syntax import parse, source_lines
 from gradinspect.user_files import read_text
 
 
@@ -62,7 +62,7 @@ def _source(source: str, function: ast.FunctionDef | None) -> str:
     if function is None:
         return ""
     first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
-    return inspect.cleandoc("\n" + "\n".join(source.splitlines()[first - 1 : function.end_lineno]))
+    return inspect.cleandoc("\n" + "\n".join(source_lines(source)[first - 1 : function.end_lineno]))
 
 
 def describe_place(function: CustomFunction) -> str:

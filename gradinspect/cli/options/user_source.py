@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gradinspect.request import Request
 from gradinspect.source import CaptureFile, Expression, ReadSource, Script
+from gradinspect.syntax import source_lines
 
 MAX_SOURCE_BYTES = 10_000_000  # larger files are not read
 
@@ -18,7 +19,7 @@ def source_reader(request: Request) -> ReadSource:
         try:
             if path is None or path.stat().st_size > MAX_SOURCE_BYTES:
                 return None
-            return path.read_text(encoding="utf-8").splitlines()
+            return source_lines(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 

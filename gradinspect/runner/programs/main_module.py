@@ -19,7 +19,13 @@ from typing import Any, NamedTuple
 
 from gradinspect.errors import GradInspectError
 from gradinspect.runner.programs.cells import Cell, Shell
-from gradinspect.runner.programs.notebooks import display, is_notebook, note_left_out, read_notebook
+from gradinspect.runner.programs.notebooks import (
+    display,
+    is_notebook,
+    note_left_out,
+    read_notebook,
+    shown_in_tracebacks,
+)
 from gradinspect.runner.programs.numbers_in_source import with_numbers
 from gradinspect.source import STDIN, Module, Script, has_main_inside
 
@@ -100,8 +106,8 @@ def _from_notebook(path: Path) -> MainModule:
 
 def _from_stdin() -> MainModule:
     source = b"" if sys.stdin is None else sys.stdin.buffer.read()
-    lines = source.decode(errors="replace").splitlines(keepends=True)
-    linecache.cache["<stdin>"] = len(source), None, lines, "<stdin>"  # it can be read only once
+    text = source.decode(errors="replace")
+    linecache.cache["<stdin>"] = shown_in_tracebacks(text, "<stdin>")  # it can be read only once
     loader = importlib.machinery.BuiltinImporter
     main = _new_module(__loader__=loader, __package__=None, __file__="<stdin>", __cached__=None)
     return MainModule(main, compile(source, "<stdin>", "exec", dont_inherit=True))

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from gradinspect.errors import GradInspectError
 from gradinspect.runner.programs.cells import Cell
+from gradinspect.syntax import source_lines
 from gradinspect.units import brief, format_count
 from gradinspect.user_files import read_text
 
@@ -58,7 +59,7 @@ def read_notebook(path: Path) -> Notebook:
         text, magics = _without_magics(source)
         left_out += [f"cell {number}: {brief(magic, 60)}" for magic in magics]
         file = f"<cell {number}>"
-        linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+        linecache.cache[file] = shown_in_tracebacks(source, file)
         codes = _compiled(text, file, future)
         if not isinstance(codes, Exception):
             future |= reduce(or_, (code.co_flags & _FUTURE for code in codes), 0)
@@ -82,8 +83,13 @@ def _compiled(text: str, file: str, flags: int) -> tuple[CodeType, ...] | Except
 
 def _is_quiet(text: str, last: ast.stmt) -> bool:
     """Return whether a semicolon follows a statement."""
-    line = text.splitlines()[(last.end_lineno or 1) - 1].encode()
+    line = source_lines(text)[(last.end_lineno or 1) - 1].encode()
     return line[last.end_col_offset :].lstrip().startswith(b";")
+
+
+def shown_in_tracebacks(source: str, file: str) -> tuple[int, None, list[str], str]:
+    """Return what `linecache` holds of a source that is in no file: a line without an end would move the carets."""
+    return len(source), None, [f"{line}\n" for line in source_lines(source)], file
 
 
 def note_left_out(path: Path, left_out: tuple[str, ...]) -> None:
@@ -143,7 +149,7 @@ def _no_notebook(path: Path) -> GradInspectError:
 
 def _without_magics(source: str) -> tuple[str, list[str]]:
     """Replace what only IPython understands, and return it. NOTE [Magics]."""
-    lines = source.splitlines()
+    lines = source_lines(source)
     first = next((index for index, line in enumerate(lines) if line.strip()), None)
     indent = "" if first is None else lines[first][: -len(lines[first].lstrip())]
     lines = [line.removeprefix(indent) for line in lines]  # as IPython does

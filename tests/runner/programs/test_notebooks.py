@@ -46,6 +46,8 @@ def notebook(path: Path, *cells: str, as_lists: bool = True) -> Path:
         ("print?\nx = 5", ("cell 1: print?",), 5),
         ("files = !ls\nx = 6", ("cell 1: files = !ls",), 6),
         ("x = '''\n%cd'''", (), "\n%cd"),
+        ("x = 'a\u2028b\x0cc'", (), "a\u2028b\x0cc"),
+        ("y = '\x0c\u2028'\n!ls\nx = 7", ("cell 1: !ls",), 7),
         ("", (), None),
     ],
 )
@@ -176,6 +178,14 @@ def test_a_cell_that_may_raise_does_not_end_the_run(tmp_path: Path) -> None:
     assert "three" not in done.stdout
     assert "gradinspect/" not in done.stderr
     assert "asyncio" not in done.stderr
+
+
+def test_carets_are_below_what_failed(tmp_path: Path) -> None:
+    """Also on the last line of a cell, which has no end."""
+    cells = ("import torch\nw = torch.ones(2, requires_grad=True)", f"{MAY_RAISE}w + (1 / 0)", "w.sum().backward()")
+    done = gradinspect("trace", notebook(tmp_path / "a.ipynb", *cells).name, cwd=tmp_path)
+
+    assert "    w + (1 / 0)\n         ~~^~~\n" in done.stderr
 
 
 def test_a_stop_in_a_cell_that_may_raise_ends_the_run(tmp_path: Path) -> None:

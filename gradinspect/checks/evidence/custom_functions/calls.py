@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import torch
 
+from gradinspect.checks.evidence.custom_functions.kept_arguments import GoneError, copied, given_again, kept
 from gradinspect.checks.evidence.custom_functions.shrinking import shrunk
 from gradinspect.torch_api.modules import autograd_function_patch
 from gradinspect.torch_api.patching.interruptions import pass_on_interruption
@@ -18,7 +19,7 @@ class CustomCall(NamedTuple):
     """A call of `apply`."""
 
     function: Any  # the class
-    args: tuple[Any, ...]  # tensors are copies
+    args: tuple[Any, ...]  # `kept`, until the call is taken
     kwargs: dict[str, Any]
 
 
@@ -26,7 +27,7 @@ class CustomCalls:
     """Stores one call of each Function while it is active. Use it as a context manager.
 
     `torch.autograd.Function.apply` is replaced, so a Function that overrides `apply` itself is not seen. Arguments that
-    cannot be copied, as inside a torch.func transform, are passed over: a later call may have others.
+    cannot be kept, as inside a torch.func transform, are passed over: a later call may have others.
     """
 
     def __init__(self, most_elements: float = inf) -> None:
@@ -53,8 +54,12 @@ class CustomCalls:
         return classmethod(apply)
 
     def take(self, name: str) -> CustomCall | None:
-        """Remove and return the call of a Function, given its qualified name."""
-        return self._calls.pop(name, None)
+        """Remove and return the call of a Function, given its qualified name; None also if an argument is gone."""
+        call = self._calls.pop(name, None)
+        try:
+            return call and CustomCall(call.function, given_again(call.args), given_again(call.kwargs))
+        except GoneError:
+            return None
 
     def _note(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = f"{cls.__module__}.{cls.__qualname__}"
@@ -64,12 +69,11 @@ class CustomCalls:
             with plain_tensors_only(), without_grad():
                 size = sum(ops.numel(value) for value in args if isinstance(value, torch.Tensor))
                 given = args if size <= self._most_elements else shrunk(args)
-                self._calls[name] = CustomCall(cls, tuple(map(_copy, given)), dict(kwargs))
+                self._calls[name] = CustomCall(cls, tuple(map(_kept, given)), kept(kwargs))
         except Exception as error:
             pass_on_interruption(error)
 
 
-def _copy(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return ops.requires_grad_(ops.clone(ops.detach(value)), value.requires_grad)
+def _kept(value: Any) -> Any:
+    """Keep an argument; how large those are that are tensors themselves is known to the caller."""
+    return copied(value) if isinstance(value, torch.Tensor) else kept(value)

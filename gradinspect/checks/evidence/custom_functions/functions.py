@@ -100,7 +100,7 @@ class CustomFunctions:
     def _check(self, name: str) -> CheckedFunction:
         call = self._calls.take(name)
         if call is None:
-            reason = "its call was not recorded, for example because it overrides apply"
+            reason = "its call was not recorded: it overrides apply, or an argument cannot be copied or is gone"
             applied = self._applied[name]
             return CheckedFunction(name=name.rpartition(".")[2], verdict="not checked", reason=reason, applied=applied)
         return self._with_lines(check_function(call), name, call)

@@ -79,7 +79,8 @@ def test_a_function_whose_call_was_not_recorded_is_noted() -> None:
     found = check(lambda: Hidden.apply(x).sum(), gradcheck=True, steps=1)
 
     assert not found
-    assert "Hidden was not checked: its call was not recorded, for example because it overrides apply." in found.notes
+    reason = "it overrides apply, or an argument cannot be copied or is gone"
+    assert f"Hidden was not checked: its call was not recorded: {reason}." in found.notes
 
 
 def defined_at(function: Any) -> int:

@@ -196,7 +196,7 @@ def test_what_cannot_be_copied_is_passed_over(monkeypatch: pytest.MonkeyPatch) -
 
     with CustomCalls() as calls:
         with monkeypatch.context() as patch:
-            patch.setattr(calls_module, "_copy", fail)
+            patch.setattr(calls_module, "_kept", fail)
             assert Square.apply(torch.ones(2, requires_grad=True)).tolist() == [1.0, 1.0]
         assert calls.take(name) is None
         assert torch.func.grad(lambda x: Square.apply(x).sum())(torch.ones(2)).tolist() == [2.0, 2.0]
