@@ -25,7 +25,7 @@ COMMAND = re.compile(r"(?:`|^ *\$ |^ +|Try: )(gradinspect [a-z]+ [^`\n|\x22]*)",
 RUN = [ROOT / "README.md", ROOT / "docs" / "library.md", ROOT / "docs" / "tutorials" / "notebook.md"]
 CALLS = re.compile(r"(?<=No problems found in )[0-9]+(?= backward calls)")
 ESTIMATE = re.compile(  # of plan, while it goes on
-    r"(first estimate, not run yet: |first that fits, run: |tried \d+ plans? in ).*\n"
+    r"(first estimate, not run: |first that fits, run: |tried \d+ plans? in ).*\n"
 )
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

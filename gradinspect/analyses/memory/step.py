@@ -37,10 +37,11 @@ KIND_NAMES: Final[dict[StorageKind, str]] = {
     "temporary": "temporary",
 }
 _BUFFERS_OF_RANKS: Final = "what the backend of the process group keeps for itself"
-_SCRATCH: Final = (
+SCRATCH: Final = (
     "scratch memory inside kernels other than convolutions, recurrent layers, matrix products and attention"
 )
-NOT_COUNTED: Final = ("the allocator's rounding and fragmentation", "the CUDA context", "buffers of NCCL")
+FRAGMENTS: Final = "the allocator's rounding and fragmentation"
+NOT_COUNTED: Final = (FRAGMENTS, "the CUDA context", "buffers of NCCL")
 NOT_COUNTED_ON_CUDA: Final = (
     "the CUDA context", "workspaces of cuBLAS and cuDNN", "buffers of NCCL", "memory that other processes use",
     "what CUDA kernels keep or need otherwise than those of the CPU",
@@ -177,7 +178,7 @@ class StepMemory(Shown, Record, frozen=True):
             return NOT_COUNTED_ON_A_DEVICE
         if self.device is not None:
             return (*NOT_COUNTED_ON_CUDA, *of_ranks)
-        return NOT_COUNTED if self.is_real else (_SCRATCH, *NOT_COUNTED, *of_ranks)
+        return NOT_COUNTED if self.is_real else (SCRATCH, *NOT_COUNTED, *of_ranks)
 
 
 def is_accelerator(device: str) -> bool:

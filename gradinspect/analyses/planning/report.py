@@ -26,6 +26,7 @@ class PlanReport(Record, frozen=True):
     held: tuple[HeldVariable, ...] = ()
     failures: tuple[str, ...] = ()
     offloads: bool = False  # the program has a device of its own
+    splits: bool = False  # smaller batches may be tried
     stepping_refused: str = ""  # why optimizers cannot step inside backward
 
     @property

@@ -156,10 +156,14 @@ class PlanSearch:
     def _confirm(self) -> None:
         """Run from the start what is reported first: the cheapest plan that fits, or the one that needs least."""
         while True:
-            first = min(filter(self._fits, self._done()), key=_cost, default=self._lowest())
+            first = self._first()
             if not first.only_last_step:
                 return
             self._outcomes[first.plan] = self._run_whole(first.plan)
+
+    def _first(self) -> PlanOutcome:
+        """Return what is reported first: the cheapest plan that fits, or the one that needs least."""
+        return min(filter(self._fits, self._done()), key=_cost, default=self._lowest())
 
     def _lowest(self) -> PlanOutcome:
         return min(self._done(), key=lambda outcome: (outcome.peak_bytes, _cost(outcome)))
@@ -320,10 +324,9 @@ class PlanSearch:
     def _drop_what_is_not_needed(self) -> None:
         """Measure the best plan without each of the changes that every plan has."""
         for offer in reversed(self._always):
-            fitting = sorted(filter(self._fits, self._done()), key=_cost)
-            if fitting and offer in fitting[0].plan.changes:
-                plan = Plan(changes=tuple(change for change in fitting[0].plan.changes if change != offer))
-                self._run(plan)
+            changes = self._first().plan.changes
+            if offer in changes:
+                self._run(Plan(changes=tuple(change for change in changes if change != offer)))
 
     def _of(self, *changes: Change) -> PlanOutcome:
         return self._run(Plan(changes=(*self._always, *changes)))

@@ -23,6 +23,7 @@ from gradinspect.cli.running.planned_runs import PlannedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
 from gradinspect.cli.running.size_search import WholeSize, whole_size
 from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.renderers.terminal.text import cut_end
 from gradinspect.request import Request
 from gradinspect.units import escape_control, format_beside, format_bytes, format_count
 
@@ -32,6 +33,7 @@ _ALTERNATES = (
 )
 PROGRESS_S = 10.0  # between two lines about what was tried
 PROGRESS_IN_A_FILE_S = 60.0  # where nobody waits for them
+MAX_COLUMNS = 80  # of a message about a plan
 ROUNDS = 2  # of the plain program and the plan, in turns
 
 
@@ -85,6 +87,7 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
         not_counted=plain.memory.not_counted,
         held=plain.held,
         offloads=plain.can_offload,
+        splits=size is not None,
         stepping_refused=plain.stepping_refused,
         trial=trial,
         failures=tuple(failures),
@@ -95,9 +98,14 @@ def _tell(first: Estimate | None, limit: int) -> None:
     """Write at once what the plain steps already tell; it is an estimate, and runs go on from there."""
     if first is None:
         return
-    verdict = "" if first.peak_bytes <= limit else ", does not fit alone"
+    verdict = "" if first.peak_bytes <= limit else ", too much"
     peak = format_beside(first.peak_bytes, limit)
-    print_message(f"first estimate, not run yet: {peak}{verdict}, {first.change.describe('x')}")
+    _print_line(f"first estimate, not run: {peak}{verdict}, {first.change.describe('x')}")
+
+
+def _print_line(text: str) -> None:
+    """Print a message, of which the end gives way: a plan may name many modules."""
+    print_message(cut_end(escape_control(text), MAX_COLUMNS, "..."))
 
 
 def _telling(
@@ -122,7 +130,7 @@ def _telling(
         number = sum(peak <= limit for peak in peaks)
         if number == 1 and not done[-1].failure and done[-1].peak_bytes <= limit:
             peak = format_beside(done[-1].peak_bytes, limit)
-            print_message(f"first that fits, run: {peak}, {describe_plan(plan)}")
+            _print_line(f"first that fits, run: {peak}, {describe_plan(plan)}")
         if peaks and monotonic() - told >= period:
             told = monotonic()
             fits = f", {number} fit" if number else ""

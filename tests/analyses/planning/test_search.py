@@ -278,3 +278,15 @@ def test_what_promises_most_is_tried_first() -> None:
 
     assert result.is_cut
     assert [outcome.plan for outcome in result.fitting] == plans == [Plan(changes=(first,))]
+
+
+def test_what_the_lowest_plan_does_not_need_is_dropped() -> None:
+    """Where another change does the same, as steps inside backward free gradients, too."""
+
+    def freed(plan: Plan) -> PlanOutcome:
+        peak = 900 if DELETION in plan.changes else 950 if RELEASE in plan.changes else 1000
+        return PlanOutcome(plan=plan, peak_bytes=peak)
+
+    search = PlanSearch(100, (), (), freed).run(freed(Plan()), (RELEASE, DELETION))
+
+    assert search.lowest.plan.changes == (DELETION,)

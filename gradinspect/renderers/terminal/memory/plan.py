@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from gradinspect.analyses.memory.step import FRAGMENTS, SCRATCH
 from gradinspect.analyses.planning.changes import NamedPlace, describe_plan, edits_of
 from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import (
@@ -28,11 +29,14 @@ from gradinspect.units import format_beside, format_bytes, format_count
 
 MAX_PLANS = 5
 _TRIED = (
-    "Tried: checkpoints of modules, freeing gradients earlier, optimizers that need less, deleting variables; where "
-    "these do not fit, a cross-entropy in chunks, with --split smaller batches, and saved tensors in half precision."
+    "checkpoints of modules, freeing gradients earlier, optimizers that need less, deletions, a loss in chunks, "
+    "half-precision saves"
 )
 _OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
-_NOT_OFFLOADED = "offloading to the CPU, where the program runs (--device cuda)"
+_NOT_SPLIT = "smaller batches (--split NAME)"
+_NOT_OFFLOADED = "offloading (--device cuda)"
+_SHORT = {SCRATCH: "scratch memory of some kernels", FRAGMENTS: "fragmentation"}
+_OF_RANKS = "buffers of NCCL"  # a plan is for one process
 
 
 class PlanPage(Page):
@@ -42,6 +46,8 @@ class PlanPage(Page):
         """Yield the page."""
         search = report.search
         yield from self.paragraph(_verdict(report))
+        if not search.fitting:
+            yield from self.paragraph(floor_sentence(search.lowest))
         yield from self._table(report)
         first = search.fitting[0] if search.fitting else search.lowest
         if first.plan.changes:
@@ -52,15 +58,10 @@ class PlanPage(Page):
             for line in (*_trial_lines(report.trial), *_excess_lines(report)):
                 yield from self.paragraph(line, "  ")
         yield Text()
-        if not search.fitting:
-            yield from self.paragraph(floor_sentence(search.lowest))
-        if search.is_cut:
-            yield from self.paragraph(cut_sentence(report))
-        for note in (*report.search.refused, *map(held_sentence, report.held), *report.notes):
+        for note in (*_search_notes(report), *report.search.refused, *map(held_sentence, report.held), *report.notes):
             yield from self.paragraph(note)
-        yield from self.paragraph("At backward: all that is in memory when backward begins.")
-        yield from self.paragraph(_tried(report))
-        yield from self.paragraph(f"Not counted: {', '.join(report.not_counted)}.")
+        not_counted = [_SHORT.get(what, what) for what in report.not_counted if what != _OF_RANKS]
+        yield from self.paragraph(f"Not counted: {', '.join(not_counted)}.")
 
     def _table(self, report: PlanReport) -> Iterator[Text]:
         """Yield the plain program, then the plans that fit, or what less work can do, down to what needs least."""
@@ -150,13 +151,21 @@ def _excess_lines(report: PlanReport) -> Iterator[str]:
         yield f"{what}: ask for a plan that leaves room for it, --fit {enough}"
 
 
-def _tried(report: PlanReport) -> str:
-    """Say what was tried, and what could be tried by hand."""
-    not_tried = [] if report.offloads else [_NOT_OFFLOADED]
-    if report.stepping_refused:
-        not_tried.insert(0, f"optimizers that step inside backward: {report.stepping_refused}")
-    tried = f"{_TRIED} {_OFFLOADED}" if report.offloads else _TRIED
-    return f"{tried} Not tried: {'; '.join(not_tried)}." if not_tried else tried
+def _search_notes(report: PlanReport) -> Iterator[str]:
+    """Say what was tried, and what was not: all of it only where nothing fits."""
+    search = report.search
+    not_tried = [f"steps inside backward: {report.stepping_refused}"] if report.stepping_refused else []
+    if not search.fitting:
+        not_tried += [] if report.splits else [_NOT_SPLIT]
+        not_tried += [] if report.offloads else [_NOT_OFFLOADED]
+    if search.is_cut:
+        yield cut_sentence(report)
+    elif not search.fitting:
+        yield f"Tried: {_TRIED}."
+    if not_tried and not (search.fitting and search.fitting[0] == search.plain):
+        yield f"Not tried: {'; '.join(not_tried)}."
+    if report.offloads:
+        yield _OFFLOADED
 
 
 def _range(seconds: tuple[float, float]) -> str:
