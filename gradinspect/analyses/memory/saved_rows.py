@@ -1,6 +1,6 @@
 """The saved-attribute table: what every node keeps for backward, one row per saved value."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec.structs import replace
@@ -9,7 +9,7 @@ from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins
 from gradinspect.analyses.selection.name_patterns import matching_names, no_such_name
 from gradinspect.analyses.selection.rows import Fields
 from gradinspect.analyses.structure.call_names import short_name
-from gradinspect.analyses.structure.name_folding import alike, name_of_all
+from gradinspect.analyses.structure.name_folding import alike, name_of_all, numbers_between, without_numbers
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
 
@@ -81,15 +81,25 @@ class AlikeRows(NamedTuple):
     times: int
 
 
-def folded_tensors(rows: Sequence[SavedRow]) -> list[AlikeRows]:
+def folded_tensors(rows: Sequence[SavedRow], max_rows: int | None = None) -> list[AlikeRows]:
     """Return the tensors among some rows, those of equal blocks as one row, the largest first.
 
     Rows are alike if they say the same, in modules whose names differ in an index only.
+
+    Args:
+        rows: Of the table.
+        max_rows: If more than these hold memory, those of different sizes share a row, too.
     """
+    folded = _folded(rows, lambda value: value)
+    is_long = max_rows is not None and sum(one.row.own_bytes > 0 for one in folded) > max_rows
+    return _folded(rows, without_numbers) if is_long else folded
+
+
+def _folded(rows: Sequence[SavedRow], sizes: Callable[[str], str]) -> list[AlikeRows]:
 
     def look(row: SavedRow) -> tuple[object, ...]:
         is_shared = row.shared_with is not None
-        return row.node_name, row.attribute, row.value, row.status, row.origin, row.source, is_shared
+        return row.node_name, row.attribute, sizes(row.value), row.status, row.origin, row.source, is_shared
 
     tensors = (row for row in rows if row.kind == "tensor")
     groups = alike(tensors, lambda row: (row.module, row.origin_name), look)
@@ -102,6 +112,7 @@ def _together(rows: Sequence[SavedRow]) -> SavedRow:
         return rows[0]
     return replace(
         rows[0],
+        value=numbers_between([row.value for row in rows]),
         num_bytes=sum(row.num_bytes or 0 for row in rows),
         own_bytes=sum(row.own_bytes for row in rows),
         weight_bytes=sum(row.weight_bytes for row in rows),

@@ -75,7 +75,7 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
         unicode: Whether the terminal shows more than ASCII.
         top: How many rows at most.
     """
-    folded = folded_tensors(rows)
+    folded = folded_tensors(rows, top)
     holding = [alike for alike in folded if alike.row.own_bytes]
     sign = "×" if unicode else "x"
     shown = [_with_times(alike, sign) for alike in holding[:top]]
