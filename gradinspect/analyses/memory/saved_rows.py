@@ -1,6 +1,8 @@
 """The saved-attribute table: what every node keeps for backward, one row per saved value."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec.structs import replace
@@ -13,6 +15,7 @@ from gradinspect.analyses.structure.name_folding import alike, name_of_all, numb
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
 
+NEARLY_ALL: Final = 0.99  # of the bytes: the rows after these are many and small
 KeptByEager: TypeAlias = Literal["yes", "no", "not known"]
 
 
@@ -88,11 +91,17 @@ def folded_tensors(rows: Sequence[SavedRow], max_rows: int | None = None) -> lis
 
     Args:
         rows: Of the table.
-        max_rows: If more than these hold memory, those of different sizes share a row, too.
+        max_rows: If more than these are needed for nearly all bytes, those of different sizes share a row, too.
     """
     folded = _folded(rows, lambda value: value)
-    is_long = max_rows is not None and sum(one.row.own_bytes > 0 for one in folded) > max_rows
+    is_long = max_rows is not None and num_of_nearly_all(folded) > max_rows
     return _folded(rows, without_numbers) if is_long else folded
+
+
+def num_of_nearly_all(folded: Sequence[AlikeRows]) -> int:
+    """Return how many of the first rows hold nearly all of the bytes, the largest first."""
+    sums = list(accumulate(one.row.own_bytes for one in folded))
+    return bisect_left(sums, NEARLY_ALL * sums[-1]) + 1 if sums and sums[-1] else 0
 
 
 def _folded(rows: Sequence[SavedRow], sizes: Callable[[str], str]) -> list[AlikeRows]:
