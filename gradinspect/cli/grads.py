@@ -29,6 +29,7 @@ from gradinspect.analyses.gradients.observed import (
 from gradinspect.analyses.gradients.steps import GradientSteps, moves, notes_of_all, unmeasured_in_all
 from gradinspect.analyses.gradients.timeline import Timeline, slowest_first
 from gradinspect.analyses.selection.rows import RowChoice
+from gradinspect.analyses.structure.name_folding import FOLD_ABOVE, MAX_ROWS
 from gradinspect.analyses.summary import describe_capture, passed_over
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
@@ -59,8 +60,6 @@ from gradinspect.request import Request
 from gradinspect.units import format_count
 
 By = Literal["module", "parameter", "node"]
-MAX_ROWS = 40
-FOLD_ABOVE = 24  # parameters: fewer fit a screen
 MAX_SLOWEST = 15
 
 

@@ -7,6 +7,7 @@ import typer
 from gradinspect.analyses.memory.compiled import closed_notes
 from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, filter_rows, saved_rows
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice, chosen_rows
+from gradinspect.analyses.structure.name_folding import FOLD_ABOVE, MAX_ROWS
 from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
@@ -21,8 +22,6 @@ from gradinspect.renderers.data.table import render_table
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.saved_table import render_folded_table, render_saved_table
 from gradinspect.request import Request
-
-FOLD_ABOVE = 40  # rows: fewer are shown as they are
 
 
 @takes_source()
@@ -62,7 +61,7 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
             if is_asked or len(found) <= FOLD_ABOVE:
                 lines = render_saved_table(found, width=console.width, unicode=unicode, top=rows.top)
             else:
-                lines = render_folded_table(found, width=console.width, unicode=unicode, top=FOLD_ABOVE)
+                lines = render_folded_table(found, width=console.width, unicode=unicode, top=MAX_ROWS)
             print_lines(lines)
             print_lines(line for note in closed_notes(graph) for line in terminal_page(Page).wrapped(note, "dim"))
         else:

@@ -133,8 +133,8 @@ def test_the_peak_of_a_program_of_few_steps(train: Path) -> None:
 
     assert lines[-5:] == snapshot(
         [
-            "peak       At least 402.4 KiB as backward ends, measured",
-            "           197.0 KiB optimizer state, 98.5 KiB parameters, 98.5 KiB gradients",
+            "peak       At least 394.1 KiB as backward ends, measured",
+            "           197.1 KiB optimizer state, 98.5 KiB parameters, 98.5 KiB gradients",
             "           No whole step was measured: the program ended before one came after",
             "           those that were checked.",
             "           gradinspect fit train.py",

@@ -3,11 +3,10 @@
 What comes in: added, removed and changed nodes. What goes out: rows such as `h.0-11.attn: + CloneBackward0 x12`.
 
 NOTE [Numbers of a row]
-Where only numbers differ, as the rows that each expert got, three changes or more are one row: `[18..39, 32]`.
+Where only numbers differ, as the rows that each expert got, changes are one row, too: `[18..39, 32]`.
 """
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -18,17 +17,18 @@ from gradinspect.analyses.diff.reading import Reading
 from gradinspect.analyses.diff.records import ChangedNode, ChangedRow, Detail, RowKind
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.analyses.structure.name_folding import (
-    MIN_ALIKE,
+    NUMBER,
     OddOne,
     fold_names,
     name_by_indices,
     name_of_all,
     named_odd_one,
+    numbers_between,
+    without_numbers,
 )
 from gradinspect.graph import Node, TensorInfo, source_of
 
-_WITH_NUMBERS: Final = ("shape", "saved")  # those in a line of code, or in the name of a dtype, are no sizes
-_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_WITH_NUMBERS: Final = ("shape", "saved")  # those in a line of code are no sizes
 
 
 class _Change(NamedTuple):
@@ -138,7 +138,7 @@ def _odd_one(same: Sequence[_Change]) -> OddOne | None:
 
 
 def _num_elements(text: str) -> int:
-    return math.prod(map(int, _NUMBER.findall(text)))
+    return math.prod(map(int, NUMBER.findall(text)))
 
 
 def _common_output(same: Sequence[_Change]) -> TensorInfo | None:
@@ -149,8 +149,7 @@ def _common_output(same: Sequence[_Change]) -> TensorInfo | None:
 def _grouped(changes: Iterable[_Change]) -> Iterator[tuple[str | None, list[_Change]]]:
     """Group changes that are alike, and name the modules of each group: NOTE [Numbers of a row]."""
     for same in _by(changes, lambda change: tuple(map(_without_numbers, change.details))):
-        for group in [same] if len(same) >= MIN_ALIKE else _by(same, lambda change: change.details):
-            yield name_of_all(change.path for change in group), group
+        yield name_of_all(change.path for change in same), same
 
 
 def _by(changes: Iterable[_Change], look: Callable[[_Change], Hashable]) -> Iterable[list[_Change]]:
@@ -164,7 +163,7 @@ def _by(changes: Iterable[_Change], look: Callable[[_Change], Hashable]) -> Iter
 def _without_numbers(detail: Detail) -> Detail:
     if detail.field not in _WITH_NUMBERS:
         return detail
-    return msgspec.structs.replace(detail, before=_NUMBER.sub("0", detail.before), after=_NUMBER.sub("0", detail.after))
+    return msgspec.structs.replace(detail, before=without_numbers(detail.before), after=without_numbers(detail.after))
 
 
 def _together(*details: Detail) -> Detail:
@@ -172,13 +171,7 @@ def _together(*details: Detail) -> Detail:
     if len(set(details)) == 1:
         return details[0]
     texts = ([getattr(detail, side) for detail in details] for side in ("before", "after"))
-    return Detail(details[0].field, details[0].name, *map(_numbers_between, texts))
-
-
-def _numbers_between(texts: Sequence[str]) -> str:
-    columns = zip(*(map(int, _NUMBER.findall(text)) for text in texts), strict=True)
-    ranges = (f"{min(column)}..{max(column)}" if len(set(column)) > 1 else str(column[0]) for column in columns)
-    return _NUMBER.sub(lambda _: next(ranges), texts[0])
+    return Detail(details[0].field, details[0].name, *map(numbers_between, texts))
 
 
 def _outermost_lost(reading: Reading, call: int | None, lost: set[int]) -> int | None:

@@ -5,26 +5,19 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from statistics import median_low
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from gradinspect.analyses.gradients.observed import FAR, FlowRow, ParameterRow
 from gradinspect.analyses.gradients.steps import Move
 from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import MIN_ALIKE, alike, name_by_indices, odd_one
+from gradinspect.analyses.structure.name_folding import alike, name_by_indices, odd_one
 from gradinspect.graph import GradientStats, Graph, Record, TensorInfo
 
 T = TypeVar("T")
 F = TypeVar("F")
 
 
-class _Level(NamedTuple):
-    """Which parameters share a row."""
-
-    least: int  # how many, at least
-    same_sizes: bool
-
-
-LEVELS: Final = (_Level(MIN_ALIKE, same_sizes=True), _Level(2, same_sizes=True), _Level(2, same_sizes=False))
+SAME_SIZES: Final = (True, False)  # what shares a row, and where there are too many: NOTE [One fold] in `name_folding`
 
 
 class FoldedRow(Record, frozen=True, kw_only=True):
@@ -106,7 +99,7 @@ def folded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
         for place in places:
             alike_here.setdefault((first_of[around[place]], *_look(rows[place])), []).append(place)
         for found in chain.from_iterable(_by_classes(found, inside) for found in alike_here.values()):
-            is_folded = len(found) >= MIN_ALIKE and _are_near([rows[place].stats.norm for place in found])
+            is_folded = len(found) > 1 and _are_near([rows[place].stats.norm for place in found])
             first_of |= {place: found[0] if is_folded else place for place in found}
     groups: dict[int | None, list[FlowRow]] = {}
     for place, row in enumerate(rows):
@@ -186,13 +179,13 @@ def folded_parameters(graph: Graph, rows: Sequence[ParameterRow], max_rows: int 
     Args:
         graph: It has the shapes.
         rows: Of its parameters.
-        max_rows: If there are more, two share a row as well, and then those of different sizes.
+        max_rows: If there are more, those of different sizes share a row, too.
     """
 
-    def look(row: ParameterRow, level: _Level) -> tuple[object, ...]:
+    def look(row: ParameterRow, same_sizes: bool) -> tuple[object, ...]:
         leaf = graph.nodes[row.node].leaf
         info = None if leaf is None else leaf.info
-        return _look_of(row, info, level)
+        return _look_of(row, info, same_sizes)
 
     return _folded(
         rows, lambda row: row.name, look, lambda name, part: FoldedRow(name=name, rows=tuple(part)), max_rows
@@ -204,11 +197,11 @@ def folded_moves(rows: Sequence[Move], max_rows: int | None = None) -> list[Fold
 
     Args:
         rows: Parameters through all calls.
-        max_rows: If there are more, two share a row as well, and then those of different sizes.
+        max_rows: If there are more, those of different sizes share a row, too.
     """
 
-    def look(move: Move, level: _Level) -> tuple[object, ...]:
-        return tuple(row and _look_of(row, row.stats, level) for row in move.rows)
+    def look(move: Move, same_sizes: bool) -> tuple[object, ...]:
+        return tuple(row and _look_of(row, row.stats, same_sizes) for row in move.rows)
 
     return _folded(
         rows, lambda move: move.name, look, lambda name, part: FoldedMove(name=name, moves=tuple(part)), max_rows
@@ -218,27 +211,27 @@ def folded_moves(rows: Sequence[Move], max_rows: int | None = None) -> list[Fold
 def _folded(
     rows: Sequence[T],
     name: Callable[[T], str],
-    look: Callable[[T, _Level], Hashable],
+    look: Callable[[T, bool], Hashable],
     make: Callable[[str, list[T]], F],
     max_rows: int | None,
 ) -> list[F]:
     """Fold as little as makes the rows few enough, or as much as can be."""
 
-    def fold(level: _Level) -> list[F]:
-        groups = alike(rows, lambda row: (name(row),), lambda row: look(row, level))
-        parts = chain.from_iterable(_split(group, name, level) for group in groups)
+    def fold(same_sizes: bool) -> list[F]:
+        groups = alike(rows, lambda row: (name(row),), lambda row: look(row, same_sizes))
+        parts = chain.from_iterable(_split(group, name) for group in groups)
         return [make(name_by_indices(map(name, part)), part) for part in parts]
 
-    for level in LEVELS:
-        folded = fold(level)
+    for same_sizes in SAME_SIZES:
+        folded = fold(same_sizes)
         if max_rows is None or len(folded) <= max_rows:
             break
     return folded
 
 
-def _split(group: list[T], name: Callable[[T], str], level: _Level) -> Iterable[list[T]]:
-    """Take rows apart that are too few for one, or of which two have one name."""
-    return [group] if len({name(row) for row in group}) >= max(len(group), level.least) else ([row] for row in group)
+def _split(group: list[T], name: Callable[[T], str]) -> Iterable[list[T]]:
+    """Take rows apart of which two have one name."""
+    return [group] if len({name(row) for row in group}) == len(group) else ([row] for row in group)
 
 
 def unfolded_moves(rows: Sequence[Move]) -> Iterator[FoldedMove]:
@@ -246,15 +239,15 @@ def unfolded_moves(rows: Sequence[Move]) -> Iterator[FoldedMove]:
     return (FoldedMove(name=move.name, moves=(move,)) for move in rows)
 
 
-def _look_of(row: ParameterRow, shaped: TensorInfo | GradientStats | None, level: _Level) -> tuple[object, ...]:
+def _look_of(row: ParameterRow, shaped: TensorInfo | GradientStats | None, same_sizes: bool) -> tuple[object, ...]:
     """Return what rows must have in common to share one.
 
     Args:
         row: A parameter in one call.
         shaped: What has its shape.
-        level: Whether that must be the same.
+        same_sizes: Whether that must be the same.
     """
     shape = None
     if shaped is not None:
-        shape = shaped.shape if level.same_sizes else len(shaped.shape), shaped.dtype
+        shape = shaped.shape if same_sizes else len(shaped.shape), shaped.dtype
     return shape, row.is_missing, row.unmeasured, *_kind(row.stats)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import MIN_ALIKE
+from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
 from gradinspect.analyses.structure.repeated_runs import Stretch, repeated_stretches
 from gradinspect.graph import Graph
 
-MAX_WHOLE: Final = 24  # nodes of a path that is read as it is
+MIN_TIMES: Final = 3  # the first one is shown, and of one more that is like it nothing would be spared
 
 
 def fold_path(graph: Graph, path: Sequence[int], selected: int) -> Iterator[int | Sequence[int]]:
@@ -23,7 +23,7 @@ def fold_path(graph: Graph, path: Sequence[int], selected: int) -> Iterator[int 
         selected: A node of it.
     """
     begin = 0
-    for stretch in _stretches(graph, path) if len(path) > MAX_WHOLE else ():
+    for stretch in _stretches(graph, path) if len(path) > FOLD_ABOVE else ():
         shown = range(stretch.start + stretch.period, stretch.stop)
         here = path.index(selected)
         for start, stop in ((shown.start, min(max(here, shown.start), shown.stop)), (here + 1, shown.stop)):
@@ -40,7 +40,7 @@ def _stretches(graph: Graph, path: Sequence[int]) -> list[Stretch]:
     values = [numbers.setdefault(_look(graph, node_id), len(numbers)) for node_id in path]
     best: list[Stretch] = []
     for found in repeated_stretches(values):
-        long = [one for one in found if one.stop - one.start >= MIN_ALIKE * one.period]
+        long = [one for one in found if one.stop - one.start >= MIN_TIMES * one.period]
         apart = _apart(long)
         if sum(one.stop - one.start for one in apart) > sum(one.stop - one.start for one in best):
             best = apart

@@ -1,6 +1,8 @@
 """The saved-attribute table: what every node keeps for backward, one row per saved value."""
 
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec.structs import replace
@@ -9,10 +11,11 @@ from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins
 from gradinspect.analyses.selection.name_patterns import matching_names, no_such_name
 from gradinspect.analyses.selection.rows import Fields
 from gradinspect.analyses.structure.call_names import short_name
-from gradinspect.analyses.structure.name_folding import alike, name_of_all
+from gradinspect.analyses.structure.name_folding import alike, name_of_all, numbers_between, without_numbers
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
 
+NEARLY_ALL: Final = 0.99  # of the bytes: the rows after these are many and small
 KeptByEager: TypeAlias = Literal["yes", "no", "not known"]
 
 
@@ -81,17 +84,34 @@ class AlikeRows(NamedTuple):
     times: int
 
 
-def folded_tensors(rows: Sequence[SavedRow]) -> list[AlikeRows]:
+def folded_tensors(rows: Sequence[SavedRow], max_rows: int | None = None) -> list[AlikeRows]:
     """Return the tensors among some rows, those of equal blocks as one row, the largest first.
 
     Rows are alike if they say the same, in modules whose names differ in an index only; what compiled code keeps is
     named after what made it, and its place among all that is kept says nothing.
+
+    Args:
+        rows: Of the table.
+        max_rows: If more than these are needed for nearly all bytes, those of different sizes share a row, too.
     """
+    folded = _folded(rows, lambda value: value)
+    is_long = max_rows is not None and num_of_nearly_all(folded) > max_rows
+    return _folded(rows, without_numbers) if is_long else folded
+
+
+def num_of_nearly_all(folded: Sequence[AlikeRows]) -> int:
+    """Return how many of the first rows hold nearly all of the bytes, the largest first."""
+    sums = list(accumulate(one.row.own_bytes for one in folded))
+    return bisect_left(sums, NEARLY_ALL * sums[-1]) + 1 if sums and sums[-1] else 0
+
+
+def _folded(rows: Sequence[SavedRow], sizes: Callable[[str], str]) -> list[AlikeRows]:
 
     def look(row: SavedRow) -> tuple[object, ...]:
         is_shared = row.shared_with is not None
         attribute = row.attribute if row.kept_by_eager is None else _without_index(row.attribute)
-        return row.node_name, attribute, row.value, row.status, row.origin, row.source, is_shared, row.kept_by_eager
+        what = row.node_name, attribute, sizes(row.value), row.kept_by_eager
+        return *what, row.status, row.origin, row.source, is_shared
 
     tensors = (row for row in rows if row.kind == "tensor")
     groups = alike(tensors, lambda row: (row.module, row.origin_name), look)
@@ -106,6 +126,7 @@ def _together(rows: Sequence[SavedRow]) -> SavedRow:
     return replace(
         rows[0],
         attribute=attribute if len({row.attribute for row in rows}) == 1 else _without_index(attribute),
+        value=numbers_between([row.value for row in rows]),
         num_bytes=sum(row.num_bytes or 0 for row in rows),
         own_bytes=sum(row.own_bytes for row in rows),
         weight_bytes=sum(row.weight_bytes for row in rows),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.memory.rows import OUTSIDE
 from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
 from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
-from gradinspect.analyses.structure.name_folding import MIN_ALIKE, OddOne, alike, name_by_indices, named_odd_one
+from gradinspect.analyses.structure.name_folding import OddOne, alike, name_by_indices, named_odd_one
 from gradinspect.graph import Record
 from gradinspect.methods import Shown
 
@@ -329,12 +329,9 @@ def _folded_modules(rows: Sequence[AliveRow], depth: int, model: str) -> list[Fo
 
 
 def _folded(groups: Sequence[PeakGroup], look: Callable[[PeakGroup], Hashable]) -> list[FoldedGroup]:
-    """Fold groups that look the same; two can be read one by one."""
+    """Fold groups that look the same."""
     folded: list[FoldedGroup] = []
     for same in alike(groups, lambda group: (group.label,), lambda group: (group.detail, look(group))):
-        if len(same) < MIN_ALIKE:
-            folded += [(group, (group,)) for group in same]
-            continue
         together = replace(
             same[0],
             label=name_by_indices(group.label for group in same),

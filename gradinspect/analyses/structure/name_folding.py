@@ -1,9 +1,15 @@
 """Names that differ in their indices, as one: `h.0-11.attn.weight`.
 
 What comes in: dotted names. What goes out: a name for each group, with those it stands for.
+
+NOTE [One fold]
+On every screen, rows of equal blocks that say the same are one row, from two on, with the least and the greatest of
+their numbers. A list of nodes, tensors or parameters that fits a screen is read as it is; if it is too long even when
+it is folded, rows that differ only in sizes are one, too. `repeats` is the same for neighboring nodes.
 """
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
@@ -11,9 +17,12 @@ from typing import Final, TypeVar
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
 
-MIN_ALIKE: Final = 3  # two can be read one by one
+FOLD_ABOVE: Final = 24  # rows: fewer fit a screen
+MAX_ROWS: Final = 40  # of a folded table
+MIN_FOR_ODD: Final = 3  # of two, neither is the odd one
 ODD: Final = 3.0  # times the median of the others
 MAX_INDICES: Final = 4  # named one by one
+NUMBER: Final = re.compile(r"(?<![\w.])\d+(?![\w.])")  # those in the name of a dtype are no sizes
 T = TypeVar("T")
 
 
@@ -53,7 +62,7 @@ def odd_one(values: Sequence[float]) -> tuple[int, float] | None:
     None if it is less than `ODD` times away, if the others are farther from each other than half as far (where numbers
     fall from block to block, the last is not odd), or if there are too few to tell.
     """
-    if len(values) < MIN_ALIKE:
+    if len(values) < MIN_FOR_ODD:
         return None
     ordered = sorted(values)
     factors = [_times(value, _median_of_others(ordered, bisect_left(ordered, value))) for value in values]
@@ -91,6 +100,18 @@ def _spread(values: Sequence[float]) -> float:
 
 def _times(value: float, others: float) -> float:
     return value / others if others else 1.0 if not value else math.inf
+
+
+def without_numbers(text: str) -> str:
+    """Write a text as it is for all sizes: `f32[0, 0]`."""
+    return NUMBER.sub("0", text)
+
+
+def numbers_between(texts: Sequence[str]) -> str:
+    """Write texts that differ in their numbers as one: `f32[13..34, 32]`."""
+    columns = zip(*(map(int, NUMBER.findall(text)) for text in texts), strict=True)
+    ranges = (f"{min(column)}..{max(column)}" if len(set(column)) > 1 else str(column[0]) for column in columns)
+    return NUMBER.sub(lambda _: next(ranges), texts[0])
 
 
 def name_of_all(names: Iterable[str | None]) -> str | None:

@@ -28,7 +28,6 @@ from gradinspect.analyses.structure.repeated_runs import Stretch, repeated_stret
 from gradinspect.graph import Edge, Graph, Node, TensorInfo
 
 MIN_NODES_SPARED = 4
-MIN_NODES_OF_A_PAIR = 8
 MAX_PHASES_TRIED = 4
 NONE, LEAF = -1, -2  # steps to what is not a position
 ADD = "AddBackward0"
@@ -176,9 +175,7 @@ def _num_items(repeats: list[Repeat]) -> int:
 
 
 def _is_worth_folding(count: int, num_nodes: int) -> bool:
-    if count == 2:
-        return num_nodes >= MIN_NODES_OF_A_PAIR
-    return count > 2 and (count - 1) * num_nodes >= MIN_NODES_SPARED
+    return count > 1 and (count - 1) * num_nodes >= MIN_NODES_SPARED
 
 
 def _crossings(stretch: Stretch, starts: Sequence[int], wiring: Wiring) -> list[int]:

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from gradinspect.analyses.selection.finding import AlikeNodes, FoundNode, folded_nodes
 from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.saved_table import BACKWARD_0
 from gradinspect.renderers.terminal.text import shorten_apart
@@ -19,7 +20,6 @@ SHRUNK = (("module", 24), ("class", 16), ("module", 12))  # in this order, each 
 RIGHT_ALIGNED = frozenset({"#", "times", "bytes"})
 STYLES = {"#": "cyan", "class": "bold", "output": "green", "status": "red", "module": "magenta", "line": "dim"}
 MAX_ROWS = 10_000
-FOLD_ABOVE = 24  # nodes: fewer fit a screen
 BRIEFLY = (
     ("output", lambda text: text.replace(", ", ",")),
     ("class", lambda text: BACKWARD_0.sub("", text)),

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Span, Text
 
-from gradinspect.analyses.memory.saved_rows import AlikeRows, SavedRow, folded_tensors
+from gradinspect.analyses.memory.saved_rows import AlikeRows, SavedRow, folded_tensors, num_of_nearly_all
+from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_end, cut_start, shorten_apart
 from gradinspect.units import format_bytes, format_count, format_held, format_share
@@ -73,18 +74,19 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
         rows: All rows of the table.
         width: Cells.
         unicode: Whether the terminal shows more than ASCII.
-        top: How many rows at most.
+        top: How many rows at most; small ones are left out before.
     """
-    folded = folded_tensors(rows)
+    folded = folded_tensors(rows, top)
     holding = [alike for alike in folded if alike.row.own_bytes]
     sign = "×" if unicode else "x"
-    shown = [_with_times(alike, sign) for alike in holding[:top]]
+    num_shown = min(top, max(FOLD_ABOVE, num_of_nearly_all(holding)))
+    shown = [_with_times(alike, sign) for alike in holding[:num_shown]]
     hidden = frozenset({"status"}) if all(row.status in {None, "live"} for row in shown) else frozenset[str]()
     total = sum(row.own_bytes for row in rows)
     page = Page(width=width, unicode=unicode)
     table = _Table(shown, total, page, FOLDED_STEPS, ALWAYS - hidden)
     yield from table.lines()
-    smaller = holding[top:]
+    smaller = holding[num_shown:]
     if smaller:
         num_bytes = sum(alike.row.own_bytes for alike in smaller)
         yield Text(f"{format_count(_number(smaller), 'more tensor')}, {format_bytes(num_bytes)}", "dim")

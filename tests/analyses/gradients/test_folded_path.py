@@ -4,7 +4,8 @@ from factories import graph, leaf, op
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradinspect.analyses.gradients.folded_path import MAX_WHOLE, fold_path
+from gradinspect.analyses.gradients.folded_path import fold_path
+from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
 from gradinspect.graph import Graph
 
 
@@ -31,7 +32,7 @@ def test_a_short_path_is_read_as_it_is() -> None:
     assert told("abcdefghijklmnopqrstuvwxyzABCDE", 31) == list(range(32))
 
 
-@given(st.text("ab", max_size=3 * MAX_WHOLE), st.integers(0, 3 * MAX_WHOLE))
+@given(st.text("ab", max_size=3 * FOLD_ABOVE), st.integers(0, 3 * FOLD_ABOVE))
 def test_nothing_is_lost(names: str, selected: int) -> None:
     """All nodes are there in order, and the selected one is written."""
     here = min(selected, len(names))

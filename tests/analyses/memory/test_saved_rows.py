@@ -228,6 +228,28 @@ def test_what_compiled_blocks_keep_is_one_row() -> None:
     ]  # fmt: skip
 
 
+def test_where_rows_are_too_many_those_of_other_sizes_are_one_too() -> None:
+    """As the rows that each expert got; the bytes are those of all."""
+    sizes = (13, 36, 13, 20)
+    experts = graph(
+        *(op("MmBackward0", n + 1 if n < 3 else None, module=n, saved=(saved("_saved_self", size, 8, storage=n),))
+          for n, size in enumerate(sizes)),
+        storages=tuple(Storage(num_bytes=32 * size) for size in sizes),
+        modules=tuple(ModuleCall(path=f"experts.{n}", class_name="Expert") for n in range(4)),
+    )  # fmt: skip
+
+    def found(max_rows: int) -> list[tuple[str | None, str, int, int]]:
+        rows = folded_tensors(saved_rows(experts), max_rows)
+        return [(one.row.module, one.row.value, one.row.own_bytes, one.times) for one in rows]
+
+    assert found(3) == [
+        ("experts.1", "f32[36, 8]", 1152, 1),
+        ("experts.0,2", "f32[13, 8]", 832, 2),
+        ("experts.3", "f32[20, 8]", 640, 1),
+    ]
+    assert found(2) == found(0) == [("experts.0-3", "f32[13..36, 8]", 2624, 4)]
+
+
 @given(graphs())
 def test_nothing_is_lost_where_rows_are_one(graph: Graph) -> None:
     """Neither a tensor nor a byte."""

@@ -3,7 +3,7 @@
 import pytest
 from factories import graph, leaf, op, saved
 
-from gradinspect.analyses.selection.finding import find_nodes
+from gradinspect.analyses.selection.finding import FoundNode, find_nodes, folded_nodes
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, ModuleCall, Storage
 
@@ -63,3 +63,21 @@ def test_what_cannot_be_read_is_an_error_without_options(criteria: dict[str, str
         find_nodes(attention(), **criteria)
 
     assert "--" not in str(caught.value)
+
+
+def test_nodes_of_other_sizes_are_one_row_where_rows_are_too_many() -> None:
+    """With the least and the greatest of each size."""
+
+    def rows(num_classes: int) -> list[FoundNode]:
+        return [
+            FoundNode(
+                id=2 * place + copy, name=f"Op{place}Backward0", module=f"h.{copy}", outputs=(f"f32[{copy + 4}, 8]",)
+            )
+            for place in range(num_classes)
+            for copy in range(2)
+        ]
+
+    assert [one.times for one in folded_nodes(rows(20))] == [1] * 40
+    assert [(one.times, one.node.module, *one.node.outputs) for one in folded_nodes(rows(21))] == [
+        (2, "h.0-1", "f32[4..5, 8]")
+    ] * 21

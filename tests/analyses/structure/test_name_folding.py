@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradinspect.analyses.structure.name_folding import (
-    MIN_ALIKE,
+    MIN_FOR_ODD,
     ODD,
     alike,
     fold_names,
@@ -68,7 +68,7 @@ def test_the_odd_one_is_measured_by_the_median_of_the_others(values: list[int]) 
     ]
     distances = [math.inf if factor in (0, math.inf) else abs(math.log(factor)) for factor in factors]
 
-    if len(values) < MIN_ALIKE or max(distances) < math.log(ODD):
+    if len(values) < MIN_FOR_ODD or max(distances) < math.log(ODD):
         assert found is None
     elif found is not None:
         rest = sorted([*values[: found[0]], *values[found[0] + 1 :]])

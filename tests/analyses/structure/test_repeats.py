@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from gradinspect.analyses.structure.repeats import (
     LEAF,
-    MIN_NODES_OF_A_PAIR,
     MIN_NODES_SPARED,
     NONE,
     Repeat,
@@ -93,7 +92,7 @@ def test_what_is_folded_is_copies_of_one_block(drawn: Graph) -> None:
         assert repeat.start >= ends
         ends = repeat.start + repeat.period * repeat.times
         spared = (repeat.times - 1) * repeat.period
-        assert spared >= (MIN_NODES_OF_A_PAIR if repeat.times == 2 else MIN_NODES_SPARED)
+        assert spared >= MIN_NODES_SPARED
     assert ends <= len(wiring.structure)
 
 
@@ -104,14 +103,14 @@ def test_what_is_folded_is_copies_of_one_block(drawn: Graph) -> None:
         ("x" + "a" * 5 + "y", [Repeat(1, 1, 5)]),
         ("x" + "a" * 4 + "y", []),  # three nodes spared
         ("x" + "ab" * 3 + "y", [Repeat(1, 2, 3)]),  # four nodes spared
-        ("x" + "abcdefg" * 2 + "y", []),  # a pair of seven nodes
-        ("x" + "abcdefgh" * 2 + "y", [Repeat(1, 8, 2)]),  # a pair of eight
+        ("x" + "abc" * 2 + "y", []),  # three nodes spared
+        ("x" + "abcd" * 2 + "y", [Repeat(1, 4, 2)]),  # four nodes spared
         ("a" * 5 + "b" + "c" * 6 + "d", [Repeat(0, 1, 5), Repeat(6, 1, 6)]),
         ("xyz", []),
     ],
 )
 def test_what_is_worth_folding(names: str, repeats: list[Repeat]) -> None:
-    """Four nodes spared, and of a pair eight, as two small blocks are read at once."""
+    """Four nodes spared, also where there are two."""
     assert found_in(chain(names)) == repeats
 
 
