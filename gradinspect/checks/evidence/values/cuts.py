@@ -70,6 +70,13 @@ class _Root(NamedTuple):
     backward: Frame | None
 
 
+class _Asked(NamedTuple):
+    """A tensor that the program asked for its gradient."""
+
+    tensor: HiddenRef
+    num_calls: int  # of backward so far
+
+
 class _Wanted(NamedTuple):
     """A tensor without a gradient where one is expected."""
 
@@ -99,6 +106,7 @@ class GradientCuts:
         self.reached: set[int] = set()  # ids of the leaves that an observed call reaches
         self._wanted: dict[int, _Wanted] = {}
         self._nonleaf: list[NonLeafGradient] = []
+        self._asked: dict[int, _Asked] = {}  # id of a tensor that is no leaf -> when a line that checks for None asked
         self._constant: dict[tuple[Frame | None, Frame | None], ConstantTerm] = {}  # by the lines of a term
         self._numeric: dict[int | None, tuple[NumberTerm, Frame | None]] = {}  # by the frames of what read the number
         self._perhaps: dict[str, None] = {}  # what may be meant
@@ -326,10 +334,15 @@ class GradientCuts:
             self._wanted[id(one)] = _Wanted(HiddenRef(one), missing, owner)
 
     def _on_missing_grad(self, tensor: torch.Tensor, read: Read, frame: FrameType | None) -> None:
-        """Look at a `.grad` that is None when the program reads it, unless the line checks for None."""
+        """Look at a `.grad` that is None when the program reads it.
+
+        A line that checks for None expects it, of a leaf or once; of a tensor that has outlived a backward call, and
+        that none can fill, it does so in vain.
+        """
         if frame is None or not self._roots or not is_own_file(frame.f_code.co_filename):
             return
-        if any("None" in _ASSIGNS_NONE.sub("", line) for line in lines_from(frame, 2)):
+        checks = any("None" in _ASSIGNS_NONE.sub("", line) for line in lines_from(frame, 2))
+        if checks and not self._is_asked_in_vain(tensor):
             return
         line = self._frame(self._recorder.frames.number_of(frame))
         if is_leaf(tensor):
@@ -343,6 +356,15 @@ class GradientCuts:
                 name=name, op=op, made=where, backward=self._roots[-1].backward, read=line, leaves=leaves
             )
             self._nonleaf.append(fact)
+
+    def _is_asked_in_vain(self, tensor: torch.Tensor) -> bool:
+        """Return whether the program has asked a tensor that is no leaf for its gradient before an earlier call."""
+        if is_leaf(tensor):
+            return False
+        first = self._asked.get(id(tensor))
+        if first is None or first.tensor() is not tensor:
+            first = self._asked[id(tensor)] = _Asked(HiddenRef(tensor), len(self._roots))
+        return len(self._roots) > first.num_calls
 
     def _named_leaves(self, call: int, frame: FrameType) -> list[str]:
         """Name the leaves that a tensor was computed from, and that the program can still reach by a name."""
