@@ -35,6 +35,7 @@ class ProgramLogs:
         self.calls.on_touch = self.training.touched
         self.cuts.created = self.training.created
         self.calls.arguments.twins.names_of = self.training.names_of
+        self.training.knows_writes(self.calls.writes.last_frame_by_program)
         self.unused = UnusedGraphs(self.folder, self.cuts.reached, recorder.others)
 
     @property

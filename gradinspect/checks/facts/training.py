@@ -185,6 +185,16 @@ class FrozenByAccident(Record, frozen=True, kw_only=True):
     num_steps: int = 0  # of the optimizer since then
 
 
+class EqualUnits(Record, frozen=True, kw_only=True):
+    """All rows of some weights are equal, and several steps have changed them alike."""
+
+    names: tuple[str, ...]
+    num_rows: int  # of the largest
+    num_steps: int
+    set: Frame | None = None  # where they got their first values
+    backward: Frame | None = None
+
+
 class HookPile(Record, frozen=True, kw_only=True):
     """Each iteration registers one more hook on the same tensors or modules."""
 

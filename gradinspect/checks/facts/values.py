@@ -22,7 +22,7 @@ class MissingGradient(Record, frozen=True, kw_only=True):
     """A tensor that no gradient reaches."""
 
     name: str
-    kind: Literal["cut", "unused", "unread"]
+    kind: Literal["cut", "unused", "unread", "returned"]  # the last by autograd.grad(), which fills no `.grad`
     noticed: NoticedAt
     cause: DetachCause = "unknown"
     op: str = ""  # that detached it; of an unused one the last that its value went into

@@ -198,6 +198,11 @@ class WriteLog:
         own = [write for write in self._of(key) if write.optimizer is None and write.versions[1] <= version_of(tensor)]
         return own[-1] if own else None
 
+    def last_frame_by_program(self, tensor: torch.Tensor) -> int | None:
+        """Return the frame of that write."""
+        last = self.last_by_program(tensor)
+        return None if last is None else last.frame
+
     def since(self, key: int, identity: int, *, is_custom: bool = False) -> list[SeenWrite]:
         """List the writes to a storage that ended after a node was made. NOTE [When a write happened].
 

@@ -6,7 +6,7 @@ calls of torch functions that touch a gradient. Per backward call it looks at ea
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
@@ -127,6 +127,10 @@ class TrainingLog:
         self._gradients.conclude(self._optimizers.living())
         self._facts = list(self._conclusions())
 
+    def knows_writes(self, last: Callable[[torch.Tensor], int | None]) -> None:
+        """Take what returns the frame of the last write to a tensor that no optimizer made."""
+        self._parameters.set_at = lambda one: self._flow_frame(one) if (frame := last(one)) is None else frame
+
     def facts(self) -> Sequence[object]:
         """List what is to be judged, after the end."""
         return self._facts
@@ -203,13 +207,11 @@ class TrainingLog:
     @property
     def pending(self) -> list[PendingFigures]:
         """What hooks have done to gradients, and what parameters are, still on their devices."""
-        return [*self._parameters.effects.pending, *self._parameters.unmoved.pending]
+        return self._parameters.pending
 
     def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
         """Take what was fetched of that."""
-        number = len(self._parameters.effects.pending)
-        self._parameters.effects.settle(rows[:number])
-        self._parameters.unmoved.settle(rows[number:])
+        self._parameters.settle(rows)
 
     def unobserved(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""

@@ -4,7 +4,8 @@ Freezing that has no effect or not the whole one, two parameters in one memory, 
 training loop calls it with what it sees.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from gradinspect.checks.evidence.in_place.equal_rows import EqualRows, EqualRowsLog
 from gradinspect.checks.evidence.in_place.moving_frozen import Moved, MovingFrozen
 from gradinspect.checks.evidence.in_place.unmoved import UnmovedLog
 from gradinspect.checks.evidence.training.flags import (
@@ -28,12 +30,20 @@ from gradinspect.checks.evidence.training.memory_twice import NUM_STEPS, MemoryT
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.piled_hooks import PiledHooks, piles_by_line
 from gradinspect.checks.evidence.training.registrations import Registrations
-from gradinspect.checks.facts.training import HookPile, IneffectiveFlag, MovedFrozen, SpoilingHook, TwoInOneMemory
+from gradinspect.checks.facts.training import (
+    EqualUnits,
+    HookPile,
+    IneffectiveFlag,
+    MovedFrozen,
+    SpoilingHook,
+    TwoInOneMemory,
+)
 from gradinspect.graph import Frame
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import is_user_file, source_line
-from gradinspect.recording.names.names import named_modules
+from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.values.magnitudes import PendingFigures
 from gradinspect.torch_api.modules import own_parameters
 from gradinspect.torch_api.patching.originals import ops
 
@@ -60,11 +70,13 @@ class ParameterLog:
         self._recorder = recorder
         self._folder = folder
         self._gradients = gradients
+        self.set_at: Callable[[torch.Tensor], int | None] = lambda _: None  # the frame that gave it its first values
         self._memory = MemoryTwice(registrations, gradients)
         self._frozen = MovingFrozen(gradients, frozen_at)
         self._hooks = PiledHooks()
         self.effects = HookEffects(recorder)
         self.unmoved = UnmovedLog()
+        self._equal = EqualRowsLog()
         self._num_looked: dict[frozenset[int], int] = {}  # calls, by the models that had been called by then
         self._flags: dict[tuple[str, str | None], tuple[FoundFlag, int | None]] = {}  # with the line of backward
 
@@ -85,6 +97,18 @@ class ParameterLog:
         self._hooks.begin(leaves, roots, backward)
         self.effects.begin(walked, backward)
         self.unmoved.begin(leaves, backward)
+        self._equal.begin(leaves, backward)
+
+    @property
+    def pending(self) -> list[PendingFigures]:
+        """What hooks have done to gradients, and what parameters are, still on their devices."""
+        return [*self.effects.pending, *self.unmoved.pending, *self._equal.pending]
+
+    def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
+        """Take what was fetched of that."""
+        answers = iter(rows)
+        for log in (self.effects, self.unmoved, self._equal):
+            log.settle(list(islice(answers, len(log.pending))))
 
     def hooked(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
         """Note that a tensor has got a hook."""
@@ -140,6 +164,22 @@ class ParameterLog:
             )  # fmt: skip
 
         yield from self._spoiling_hooks(held)
+        yield from self._equal_units()
+
+    def _equal_units(self) -> Iterator[EqualUnits]:
+        """Yield the weights of models whose units are all the same, those of one line together."""
+        owned = {id(one) for root in self._recorder.called_modules() for one in all_parameters(root)}
+        by_line: dict[int | None, list[EqualRows]] = {}
+        for one in self._equal.found():
+            tensor = one.tensor()
+            if tensor is not None and one.key in owned:
+                by_line.setdefault(self.set_at(tensor), []).append(one)
+        for frame, some in by_line.items():
+            yield EqualUnits(
+                names=tuple(dict.fromkeys(one.name or "a weight" for one in some)),
+                num_rows=max(one.num_rows for one in some), num_steps=min(one.num_steps for one in some),
+                set=self._frame(frame), backward=self._frame(some[0].backward),
+            )  # fmt: skip
 
     def _spoiling_hooks(self, held: Collection[int]) -> Iterator[SpoilingHook]:
         """Yield the hooks that zero what is to be trained, or reverse the gradients of a layer of torch.

@@ -6,7 +6,7 @@ on a tensor without a gradient does, unless another observed backward reaches th
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
@@ -68,6 +68,7 @@ _ASSIGNS_NONE = re.compile(r"(?<![=!<>])= *None\b")
 class _Root(NamedTuple):
     read: Read
     backward: Frame | None
+    fills: bool  # `.grad`, as autograd.grad() does not
 
 
 class _Asked(NamedTuple):
@@ -104,6 +105,7 @@ class GradientCuts:
         self._roots: list[_Root] = []
         self._num_calls = 0
         self.reached: set[int] = set()  # ids of the leaves that an observed call reaches
+        self._filled: set[int] = set()  # those whose `.grad` it fills, or that had one in a step
         self._wanted: dict[int, _Wanted] = {}
         self._nonleaf: list[NonLeafGradient] = []
         self._asked: dict[int, _Asked] = {}  # id of a tensor that is no leaf -> when a line that checks for None asked
@@ -130,11 +132,13 @@ class GradientCuts:
         backward = frame_of(graph, graph.captured_at)
         roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
         self._num_calls += call.kind == "backward"
-        self._roots += [_Root(root, backward) for root in roots]
+        self._roots += [_Root(root, backward, call.kind == "backward") for root in roots]
         self._is_opaque |= any(node.kind == "compiled" for node in graph.nodes)
         reached = set(map(id, walk.leaves().values()))
         missed = [] if call.allows_unused else [value for value in call.inputs if not _is_in(value, walk, reached)]
-        self.reached |= reached & set(map(id, call.inputs)) if call.inputs else reached
+        arrived = reached & set(map(id, call.inputs)) if call.inputs else reached
+        self.reached |= arrived
+        self._filled |= arrived if call.kind == "backward" else set()
         self._flow.has_grad_with_graph = call.creates_graph
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:
@@ -159,16 +163,28 @@ class GradientCuts:
         """
         for fact in self._nonleaf:
             yield from self._judged(fact)
-        known = self.reached.union(others)
-        wanted = [one for key, one in self._wanted.items() if key not in known and one.tensor() is not None]
+        known = self._filled.union(others)
+        wanted = {key: one for key, one in self._wanted.items() if key not in known and one.tensor() is not None}
         if not self._roots or self._has_missed or self._flow.is_full or not can_watch_storages():
             return
+        records = list(self._records(wanted))
+        yield from self._by_cause(records)
+        detached = {record.cut for record in records}
+        for term in (*self._constant.values(), *self._numeric_terms()):
+            if term.cut not in detached:
+                yield from self._judged(term)
+
+    def _records(self, wanted: Mapping[int, _Wanted]) -> Iterator[MissingGradient]:
+        """Yield why no gradient reaches tensors, given by their ids, as far as that is known."""
         with plain_tensors_only():
-            starts = [self._flow.read(tensor) for one in wanted if (tensor := one.tensor()) is not None]
-        outcomes = outcomes_of(self._flow, starts, [root.read for root in self._roots])
-        records = []
+            starts = [self._flow.read(tensor) for one in wanted.values() if (tensor := one.tensor()) is not None]
+        filling = [root.read for root in self._roots if root.fills] or [root.read for root in self._roots]
+        outcomes = outcomes_of(self._flow, starts, filling)
         reached: dict[int, set[int]] = {}
-        for one, outcome in zip(wanted, outcomes, strict=True):
+        for (key, one), outcome in zip(wanted.items(), outcomes, strict=True):
+            if outcome.kind != "cut" and key in self.reached:  # by a call that fills no `.grad`
+                yield replace(one.missing, kind="returned")
+                continue
             if outcome.kind != "cut" and (self._is_opaque or self._roots[-1].read.call == OUTSIDE):
                 continue
             if outcome.kind == "unread" and one.owner is not None and one.owner.is_unused_choice:
@@ -177,19 +193,14 @@ class GradientCuts:
             is_uncalled = one.owner is not None and not one.owner.is_called
             module = record.name.rpartition(".")[0] or None if is_uncalled else None
             other = self._other_backward(outcome, record.backward, reached)
-            records.append(replace(record, module=module, num_calls=self._num_calls or 1, other=other))
-        yield from self._by_cause(records)
-        detached = {record.cut for record in records}
-        for term in (*self._constant.values(), *self._numeric_terms()):
-            if term.cut not in detached:
-                yield from self._judged(term)
+            yield replace(record, module=module, num_calls=self._num_calls or 1, other=other)
 
     def waits(self) -> str | None:
         """Name a tensor without a gradient: a later call may reach it."""
         names = [
             one.missing.name
             for key, one in self._wanted.items()
-            if key not in self.reached and one.tensor() is not None
+            if key not in self._filled and one.tensor() is not None
         ]
         return f"no gradient had reached {listed(names)}" if names else None
 
@@ -303,6 +314,9 @@ class GradientCuts:
         with plain_tensors_only():
             held = [tensor for group in optimizer.param_groups for tensor in group["params"]]
             without = [tensor for tensor in held if tensor.requires_grad and is_leaf(tensor) and tensor.grad is None]
+            self._filled |= {id(tensor) for tensor in held if tensor.grad is not None}
+            if not type(optimizer).__module__.startswith("torch.optim"):  # it may be given the gradients
+                without = [tensor for tensor in without if id(tensor) not in self.reached]
             self._want(without, held, lambda: self._step(optimizer), sys._getframe(1))
 
     def _step(self, optimizer: Optimizer) -> NoticedAt:
@@ -318,7 +332,7 @@ class GradientCuts:
         frame: FrameType,
     ) -> None:
         """Store tensors that have no gradient, and that no call has reached so far."""
-        fresh = [one for one in tensors if id(one) not in self.reached and id(one) not in self._wanted]
+        fresh = [one for one in tensors if id(one) not in self._filled and id(one) not in self._wanted]
         if not fresh:
             return
         names = dict(zip(map(id, held), names_of(held, self._recorder, frame), strict=True))

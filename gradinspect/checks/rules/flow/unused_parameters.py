@@ -66,7 +66,7 @@ UNUSED = Rule(
 def unused_findings(group: SameCause) -> Iterator[Finding]:
     """Report parameters that the loss does not depend on."""
     first = group.first
-    if first.kind == "cut":
+    if first.kind in ("cut", "returned"):
         return
     rule, (why, remedy) = (DROPPED, _dropped(group)) if first.kind == "unused" else (UNUSED, _unused(group))
     made = dict.fromkeys(one.made for one in group.tensors if one.made is not None)
