@@ -30,12 +30,32 @@ if __name__ == "__main__":
         optimizer.zero_grad()
 """
 
+ROUTED = """
+import torch
+from torch import nn
+
+size = 16
+torch.manual_seed(0)
+gate, expert = nn.Linear(32, 2), nn.Sequential(nn.Linear(32, 256), nn.GELU(), nn.Linear(256, 32))
+optimizer = torch.optim.AdamW([*gate.parameters(), *expert.parameters()])
+for _ in range(2):
+    x = torch.randn(size, 32)
+    rows = (gate(x).argmax(-1) == 1).nonzero().squeeze(-1)
+    loss = expert(x[rows]).square().mean() + gate(x).square().mean(){read}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+RUNNING = "running 'train.py' with values"
+
 
 def searched(folder: Path, *words: str) -> dict[str, Any]:
     """Search, see a line on each size as it was tried, and return the figures."""
     done = gradinspect("fit", *words, cwd=folder)
     figures: dict[str, Any] = json.loads(done.stdout)
-    said = {int(line.split()[1].rstrip(":")) for line in done.stderr.splitlines()}
+    lines = [line for line in done.stderr.splitlines() if not line.startswith(RUNNING)]
+    said = {int(line.split()[1].rstrip(":")) for line in lines}
+    assert len(done.stderr.splitlines()) - len(lines) <= 1
     assert said == {row["size"] for row in figures.get("rows", ())}
     return figures
 
@@ -57,6 +77,23 @@ def test_the_largest_size_fits_and_the_next_one_does_not(tmp_path: Path) -> None
     done = gradinspect("fit", "net.py", "--search", "BATCH", "--limit", "1KiB", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stdout.startswith("No BATCH fits: limit 1.0 KiB, net.py\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("read", ["", "\n    if loss > 100:\n        break"], ids=["sizes", "a decision"])
+def test_a_size_needs_what_it_needs_alone_where_values_decide(tmp_path: Path, read: str) -> None:
+    """To the byte, with the values of real steps of that size, which is said once."""
+    (tmp_path / "train.py").write_text(ROUTED.replace("{read}", read))
+    figures = searched(tmp_path, "train.py", "--format", "json", "--limit", "400KiB", "--search", "size")
+    peaks = {row["size"]: row["peak_bytes"] for row in figures["rows"]}
+
+    assert peaks[figures["largest"]] <= 400 * 1024 < peaks[figures["largest"] + 1]
+    assert figures["notes"][0].startswith(f"With size {figures['largest']}, values read at train.py:")
+
+    (tmp_path / "train.py").write_text(ROUTED.replace("{read}", read).replace("16", str(figures["largest"])))
+    for words in ((), ("--real",)):
+        alone = gradinspect("fit", "train.py", "--format", "json", *words, cwd=tmp_path)
+        assert json.loads(alone.stdout)["peak_bytes"] == peaks[figures["largest"]]
 
 
 @pytest.mark.parametrize(

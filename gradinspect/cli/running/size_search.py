@@ -15,7 +15,7 @@ from gradinspect.analyses.planning.sizes import SIZES_WITHOUT_LIMIT, SizeRow, Si
 from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
-from gradinspect.cli.running.values_first import run_with_values
+from gradinspect.cli.running.values_first import StepRuns
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 from gradinspect.runner.programs.numbers_in_source import numbers_in
@@ -31,7 +31,8 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
     """
     check_size_is_known(request, name)
     runs = ForkedRuns(request)
-    found: list[StepMemory] = []
+    steps = StepRuns(runs, num_steps)
+    found: dict[int, StepMemory] = {}
 
     def measure(size: int) -> SizeRow:
         row = measured(size)
@@ -40,10 +41,10 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
 
     def measured(size: int) -> SizeRow:
         try:
-            memory = run_with_values(runs, with_size(request, name, size), num_steps)
+            memory = steps.memory(with_size(request, name, size))
         except (GradInspectError, ScriptFailedError) as error:
             return SizeRow(size=size, failure=str(error))
-        found.append(memory)
+        found[size] = memory
         return SizeRow(size=size, peak_bytes=needed_bytes(memory))
 
     with sign_of_life(f"sizes of {escape_control(request.label)}"):
@@ -55,15 +56,22 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
         raise GradInspectError(
             f"With '{name}' from 1 to {rows[-1].size}: {rows[-1].failure}", "Try it without --search."
         )
+    shown = largest if largest in found else max(found)
+    memory = found[shown]
     return SizeTable(
         source=request.label,
         name=name,
         limit=limit,
         rows=rows,
         largest=largest,
-        not_counted=found[0].not_counted,
-        notes=found[0].notes,
+        not_counted=memory.not_counted,
+        notes=(*_values_note(name, shown, memory.values_from), *memory.notes),
     )
+
+
+def _values_note(name: str, size: int, values_from: str) -> tuple[str, ...]:
+    """Say where values come from that were read: with each size, from steps of that size."""
+    return (f"With {name} {size}, {values_from[0].lower()}{values_from[1:]}",) if values_from else ()
 
 
 def _progress(name: str, row: SizeRow, limit: int | None) -> str:

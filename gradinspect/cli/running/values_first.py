@@ -49,37 +49,62 @@ def report_step_memory(request: Request, num_steps: int, report: Callable[[StepM
         report(memory)
 
 
-def values_of(runs: ForkedRuns, request: Request, num_steps: int) -> ReadValues | None:
-    """Run the program of a request with values, and return what it reads; None if it cannot be run so."""
+def values_of(runs: ForkedRuns, request: Request, num_steps: int, *, tells: bool = True) -> ReadValues | None:
+    """Run the program of a request with values, and say so; return what it reads, None if it cannot be run so."""
     if not _may_run_for_values(request):
         return None
     real = replace(request, fake=False, answers_reads=False, goes_on=False, counts_as_cuda=False)
-    print_message(f"running '{request.label}' with values, for what it reads")
+    if tells:
+        print_message(f"running '{request.label}' with values, for what it reads")
     try:
         return runs.run(real, questions.read_values(num_steps), ReadValues, is_silent=True)
     except (GradInspectError, ScriptFailedError):
         return None
 
 
-def run_with_values(runs: ForkedRuns, request: Request, num_steps: int) -> StepMemory:
-    """Watch steps on fake tensors, silently, with the values of real ones if they need any.
+class StepRuns:
+    """Watches steps of one request after the other on fake tensors, silently; with values, once any has needed them."""
 
-    Raises:
-        GradInspectError: There was nothing to see.
-        ScriptFailedError: The program failed, or was ended.
-    """
-    try:
-        return runs.run(request, questions.step_memory(num_steps), StepMemory, is_silent=True)
-    except MissingValuesError:
-        memory = _replayed(runs, request, num_steps)
-        if memory is None:
-            raise
-        return memory
+    def __init__(self, runs: ForkedRuns, num_steps: int) -> None:
+        """Start without values.
+
+        Args:
+            runs: Of the program.
+            num_steps: To watch.
+        """
+        self._runs = runs
+        self._num_steps = num_steps
+        self._needs_values = False
+
+    def memory(self, request: Request) -> StepMemory:
+        """Return what steps need. NOTE [Runs for values].
+
+        Raises:
+            GradInspectError: There was nothing to see.
+            ScriptFailedError: The program failed, or was ended.
+        """
+        if self._needs_values:
+            return self._replayed(request) or self._fake(request)
+        try:
+            memory = self._fake(request)
+        except MissingValuesError:
+            replayed = self._replayed(request)
+            if replayed is None:
+                raise
+            return replayed
+        return (self._replayed(request) if memory.is_bound else None) or memory
+
+    def _fake(self, request: Request) -> StepMemory:
+        return self._runs.run(request, questions.step_memory(self._num_steps), StepMemory, is_silent=True)
+
+    def _replayed(self, request: Request) -> StepMemory | None:
+        is_first, self._needs_values = not self._needs_values, True
+        return _replayed(self._runs, request, self._num_steps, tells=is_first)
 
 
-def _replayed(runs: ForkedRuns, request: Request, num_steps: int) -> StepMemory | None:
+def _replayed(runs: ForkedRuns, request: Request, num_steps: int, *, tells: bool = True) -> StepMemory | None:
     """Watch steps that read the values of real ones; None if the program cannot be run with values."""
-    reads = values_of(runs, request, num_steps)
+    reads = values_of(runs, request, num_steps, tells=tells)
     if reads is None:
         return None
     return runs.run(replace(request, reads=reads), questions.step_memory(num_steps), StepMemory, is_silent=True)
