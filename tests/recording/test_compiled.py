@@ -248,7 +248,7 @@ def test_what_a_cache_has_stripped_is_said() -> None:
 def _live(loss: torch.Tensor) -> list[Any]:
     found: dict[Any, None] = {loss.grad_fn: None}
     for node in (order := [loss.grad_fn]):
-        new = [after for after, _ in node.next_functions if after is not None and after not in found]  # type: ignore[union-attr]
+        new = [after for after, _ in node.next_functions if after is not None and after not in found]
         found.update(dict.fromkeys(new))
         order += new
     return order
