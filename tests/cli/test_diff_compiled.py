@@ -22,6 +22,14 @@ def wrong(graph, inputs):
     graph.recompile()
     return make_boxed_func(graph.forward)
 
+def fused(graph, inputs):  # wrong where nobody asks for the result of the operator
+    (output,) = (call for call in graph.graph.nodes if call.op == "output")
+    for call in graph.graph.nodes:
+        if call.target is torch.ops.aten.{operator} and call not in output.all_input_nodes:
+            call.target = torch.ops.aten.{instead}
+    graph.recompile()
+    return make_boxed_func(graph.forward)
+
 def right(graph, inputs):
     return make_boxed_func(graph.forward)
 
@@ -94,16 +102,33 @@ def test_an_operator_that_is_wrong_on_purpose_is_named(tmp_path: Path, direction
 
 
 @pytest.mark.slow
+def test_what_is_wrong_only_where_operators_are_fused_is_named_by_its_result(tmp_path: Path) -> None:
+    """Each operator is right if its result is asked for; the first output of the graph that is off is named."""
+    path = script(tmp_path, operator="tanh_backward.default", backward="fused", instead="mul.Tensor")
+    done = gradinspect("diff", "--compiled", path, "--format", "json")
+
+    found = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert found["right"] == ["eager", "aot_eager", "aot_eager_decomp_partition"]
+    assert (found["operator"]["direction"], found["operator"]["is_fused"]) == ("backward", True)
+    assert found["operator"]["module"] == "0"  # whose weight is behind the operator
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("direction", "code"), [("forward", "GI252"), ("backward", "GI251")])
 def test_check_reports_the_same(tmp_path: Path, direction: str, code: str) -> None:
     """As one finding, which a comment on the operator's line keeps from being reported."""
     path = script(tmp_path, **{direction: "wrong"})
-    line = path.read_text().splitlines().index("        return x * self.weight") + 1
+    lines = path.read_text().splitlines()
+    backward, line = (lines.index(text) + 1 for text in ("    loss.backward()", "        return x * self.weight"))
     done = gradinspect("check", "--compiled", path, "--format", "json")
     (finding,) = json.loads(done.stdout)["findings"]
 
     assert (done.returncode, finding["code"]) == (1, code)
-    assert [(place["role"], place["line"]) for place in finding["places"]] == [("backward", 34), ("operator", line)]
+    assert [(place["role"], place["line"]) for place in finding["places"]] == [
+        ("backward", backward),
+        ("operator", line),
+    ]
     assert "2.weight" in finding["subjects"]
     assert "The first wrong operator is aten.mul in the " + direction in finding["text"]
 

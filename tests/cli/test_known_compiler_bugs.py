@@ -3,6 +3,7 @@
 Which torch is wrong differs between versions, so the witness is the program, which computes both in one process.
 """
 
+import re
 import shutil
 from pathlib import Path
 
@@ -51,6 +52,70 @@ def loss_of(function):
     return function(leaf, other).sum()
 compiled = torch.compile(of)
 """,
+    # pytorch/pytorch issue 182012: the same of a diagonal
+    "diagonal_scatter": """
+import torch
+torch.manual_seed(0)
+leaf, other = torch.randn(6, 9, requires_grad=True), torch.randn(6)
+def of(x, y):
+    return (torch.diagonal_scatter(x, y, 2) * 3).sum()
+def loss_of(function):
+    return function(leaf, other)
+compiled = torch.compile(of)
+""",
+    # pytorch/pytorch issue 183986: rows of a tensor whose rows are one and the same memory
+    "expanded": """
+import torch
+torch.manual_seed(0)
+leaf, weights, rows = torch.randn(3, 8, requires_grad=True), torch.randn(4, 8), torch.tensor([0, 1, 0])
+def of(src):
+    return torch.zeros(1, 8).expand(4, -1).index_add(0, rows, src)
+def loss_of(function):
+    return (function(leaf).square() * weights).sum()
+compiled = torch.compile(of)
+""",
+    # pytorch/pytorch issue 183604: one tensor as two arguments of a custom Function
+    "twice": """
+import torch
+torch.manual_seed(0)
+class Both(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * b + a + b
+    @staticmethod
+    def backward(ctx, gradient):
+        a, b = ctx.saved_tensors
+        return gradient * (b + 1), gradient * (a + 1)
+leaf = torch.randn(5, requires_grad=True)
+def of(x):
+    return Both.apply(x, x).sum()
+def loss_of(function):
+    return function(leaf)
+compiled = torch.compile(of, backend="aot_eager")
+""",
+    # pytorch/pytorch issue 180642: a custom Function that writes into what it returns
+    "written result": """
+import torch
+torch.manual_seed(0)
+class Shifted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        y = x * weight
+        y += 1
+        return y
+    @staticmethod
+    def backward(ctx, gradient):
+        x, weight = ctx.saved_tensors
+        return gradient * weight, gradient * x
+leaf, data = torch.randn(5, requires_grad=True), torch.randn(5)
+def of(x):
+    return Shifted.apply(data, x).square().sum()
+def loss_of(function):
+    return function(leaf)
+compiled = torch.compile(of, backend="aot_eager")
+""",
 }
 WITNESS = """
 gradients = []
@@ -76,3 +141,34 @@ def test_the_verdict_is_that_of_the_program_itself(tmp_path: Path, name: str) ->
 
     assert said.returncode == 0, said.stderr
     assert done.returncode == int(float(said.stdout.rpartition(" ")[2]) > 1e-4), said.stdout + done.stdout + done.stderr
+    if done.returncode:
+        assert "It goes wrong " in done.stdout
+        assert re.search(r"First wrong .*, train\.py:\d+|The line is not known", " ".join(done.stdout.split()))
+
+
+# pytorch/pytorch issue 197887: a view that compiled code saves has no version, so a write into it is not seen
+UNSEEN_WRITE = """
+import torch
+weight, data = torch.randn(4, 4, requires_grad=True), torch.randn(2, 4, 4)
+loss = torch.compile(lambda x: x @ weight)(data).square().sum()
+data.add_(1)
+loss.backward()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler")
+def test_a_mistake_that_only_eager_refuses_is_found(tmp_path: Path) -> None:
+    """With the backend that does not see it; the program itself, compiled, ends well."""
+    path = tmp_path / "train.py"
+    path.write_text(UNSEEN_WRITE)
+    if python(path, is_measured=False).returncode:
+        pytest.skip("this torch sees it")
+    done = gradinspect("check", "--compiled", path, is_measured=False)
+    said = " ".join(done.stdout.split())
+
+    assert done.returncode == 1, done.stderr
+    assert "GI251" in said
+    assert "In eager: The script failed with RuntimeError after 1 backward call." in said
+    assert "It goes on with inductor, the backend itself." in said
+    assert "do Mend what eager refuses" in said

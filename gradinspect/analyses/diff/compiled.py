@@ -151,11 +151,13 @@ class CompiledDiff(Record, frozen=True):
     replay_problem: str = ""
     num_eager_calls: int = 0  # of backward
     base_folder: str = ""
+    eager_failure: str = ""  # a sentence: how the program fails in eager, and compiled does not; nothing is compared
 
     @property
     def is_same(self) -> bool:
         """Whether nothing differs but by rounding."""
-        return not self.differences and not self.one_sided and self.num_eager_calls == len(self.calls)
+        has_no_other = not self.differences and not self.one_sided and not self.eager_failure
+        return has_no_other and self.num_eager_calls == len(self.calls)
 
 
 def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> CompiledDiff:

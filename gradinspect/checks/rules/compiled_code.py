@@ -10,12 +10,13 @@ from gradinspect.units import format_count
 OTHER_GRADIENTS = Rule(
     code="GI251",
     title="compiled code computes other gradients than eager",
-    summary="The losses are those of eager, but gradients are off by more than rounding, or missing.",
+    summary="The losses are those of eager, but gradients are off by more than rounding, or missing; or eager fails.",
     explanation="The program runs in eager and under torch.compile, with the same random numbers, and the first step "
     "of both is compared. How far rounding alone moves each value is measured in more eager runs, in which each "
     "operator rounds otherwise. Training goes on without an error, in another direction. Either the program does "
     "something else while it is compiled, or torch.compile or its backend has a defect: the first of its stages that "
-    "differs is named, and, if it is the backend, the first wrong operator. gradinspect diff --compiled shows more.",
+    "differs is named, and, if it is the backend, the first wrong operator. gradinspect diff --compiled shows more. A "
+    "program that fails in eager and goes on compiled, as where it writes into what backward needs, is reported too.",
     change="""\
   import torch
   from torch import nn
@@ -74,8 +75,9 @@ def compiled_findings(diff: CompiledDiff) -> Iterator[Finding]:
     frame = None if diff.operator is None else diff.operator.frame
     first = min((one.value.call for one in diff.differences), default=0)
     calls = [call.frame for call in diff.calls[first : first + 1]]
+    text = _failure(diff) if diff.eager_failure else " ".join((_what(diff), *_where(diff), *_who(diff)))
     yield rule.finding(
-        text=" ".join((_what(diff), *_where(diff), *_who(diff))),
+        text=text,
         places=(*(place for call in calls for place in place_of(BACKWARD, call)), *place_of("operator", frame)),
         remedy=_remedy(diff),
         subjects=subjects,
@@ -88,6 +90,15 @@ JUDGE = Judge(CompiledDiff, compiled_findings)
 def _names(diff: CompiledDiff, role: Role) -> list[str]:
     differing = [one.value.name for one in diff.differences if one.value.role == role]
     return list(dict.fromkeys((*differing, *(one.name for one in diff.one_sided if one.role == role))))
+
+
+def _failure(diff: CompiledDiff) -> str:
+    part = STAGE_WORDS.get(diff.stage, "the backend itself")
+    right = f"It fails with {listed(diff.right)} too. " if diff.right else ""
+    return (
+        f"In eager: {diff.eager_failure} Under torch.compile the program goes on, with values that nobody compared. "
+        f"{right}It goes on with {diff.stage}, {part}."
+    )
 
 
 def _what(diff: CompiledDiff) -> str:
@@ -124,6 +135,8 @@ def _who(diff: CompiledDiff) -> Iterator[str]:
 
 
 def _remedy(diff: CompiledDiff) -> str:
+    if diff.eager_failure:
+        return "Mend what eager refuses: check --eager looks for the mistake."
     if diff.operator is not None and diff.operator.frame is not None:
         return (
             f"Move {line_of(diff.operator.frame)} into a function decorated with @torch.compiler.disable, and report "

@@ -58,7 +58,10 @@ class _Runs:
         self._runs = ForkedRuns(request)
 
     def compared(self) -> CompiledDiff:
-        first = self._run(replace(self._how, keeps=True), eager=True, is_silent=self._request.quiet)
+        try:
+            first = self._run(replace(self._how, keeps=True), eager=True, is_silent=self._request.quiet)
+        except ScriptFailedError as error:
+            return self._beside_failure(error)
         self._how = replace(self._how, num_calls=len(first.calls))
         rounded = [self._run(replace(self._how, rounding=number), eager=True) for number in ROUNDINGS]
         compiled = self._compiled()
@@ -70,6 +73,27 @@ class _Runs:
             )
         found = judge(label, rounded, compiled)
         return found if found.is_same else self._blamed(found, rounded)
+
+    def _beside_failure(self, failure: ScriptFailedError) -> CompiledDiff:
+        """Find the first backend with which a program goes on that fails in eager.
+
+        Raises:
+            ScriptFailedError: It fails, compiled, as well.
+        """
+        compiled = self._stage(None)
+        if compiled is None or not compiled.num_graphs:
+            raise failure
+        right: list[str] = []
+        for stage in stages_before(compiled.backends):
+            print_message(f"Running with backend {stage} ...")
+            if self._stage(stage) is not None:
+                break
+            right.append(stage)
+        else:
+            stage = ", ".join(compiled.backends)
+        unread = msgspec.structs.replace(compiled, values=())
+        found = judge(self._request.label, [unread], unread)
+        return msgspec.structs.replace(found, stage=stage, right=tuple(right), eager_failure=str(failure))
 
     def _blamed(self, found: CompiledDiff, rounded: Sequence[StepValues]) -> CompiledDiff:
         """Find the first backend with which the program goes wrong, and the operator."""
@@ -103,8 +127,8 @@ class _Runs:
         except ScriptFailedError:
             return self._run(self._how, is_silent=False)
 
-    def _stage(self, backend: str) -> StepValues | None:
-        """Run it with another backend; None if that fails."""
+    def _stage(self, backend: str | None) -> StepValues | None:
+        """Run it with another backend, or with its own; None if that fails."""
         try:
             return self._run(replace(self._how, backend=backend))
         except (GradInspectError, ScriptFailedError):

@@ -34,6 +34,9 @@ class CompiledDiffPage(Page):
         for reason in diff.breaks[:MAX_NOTES]:
             yield from self.wrapped(self.visible(f"graph break  {reason}"), "dim", indent=GAP)
         yield Text()
+        if diff.eager_failure:
+            yield from self._failed_in_eager(diff)
+            return
         if diff.differences:
             yield from self._table(diff, max_rows)
             yield Text()
@@ -49,6 +52,11 @@ class CompiledDiffPage(Page):
         for sentence in diff.incomparable[:MAX_NOTES]:
             yield from self.wrapped(self.visible(f"Not compared: {sentence}."), "dim")
         yield from self._more(diff.incomparable)
+
+    def _failed_in_eager(self, diff: CompiledDiff) -> Iterator[Text]:
+        yield from self.wrapped(self.visible(f"In eager: {diff.eager_failure}"), "red")
+        yield from self.wrapped("Compiled, the program goes on, so nothing could be compared.", "bold")
+        yield from self.wrapped(self.visible(goes_on_sentence(diff)))
 
     def _more(self, sentences: Sequence[object]) -> Iterator[Text]:
         if len(sentences) > MAX_NOTES:
@@ -101,6 +109,13 @@ class CompiledDiffPage(Page):
         verb = "differs" if len(diff.differences) == 1 else "differ"
         some = f"{len(diff.differences):,} of {format_count(diff.num_compared, 'value')} {verb}"
         yield from self.wrapped(f"{some} by more than rounding, {graphs}.", "bold")
+
+
+def goes_on_sentence(diff: CompiledDiff) -> str:
+    """Say with which backends a program goes on that fails in eager."""
+    part = STAGE_WORDS.get(diff.stage, "the backend itself")
+    as_eager = f"It fails with {', '.join(diff.right)} too. " if diff.right else ""
+    return f"{as_eager}It goes on with {diff.stage}: {part}."
 
 
 def operator_sentence(found: OperatorValue) -> str:

@@ -82,3 +82,17 @@ def test_what_only_one_of_them_has() -> None:
     assert lost.remedy.startswith("Compile with backend='eager'")
     assert "it makes 1 backward call, in eager 2." in calls.text
     assert calls.remedy.startswith("Look for what the program does otherwise while it is compiled")
+
+
+def test_what_fails_in_eager_alone() -> None:
+    """No values are compared; the backends that fail as eager does are named."""
+    found = finding(
+        eager_failure="The script failed with RuntimeError.", stage="inductor", right=("eager", "aot_eager")
+    )
+
+    assert found.code == "GI251"
+    assert found.text == (
+        "In eager: The script failed with RuntimeError. Under torch.compile the program goes on, with values that "
+        "nobody compared. It fails with eager and aot_eager too. It goes on with inductor, the backend itself."
+    )
+    assert found.remedy.startswith("Mend what eager refuses")

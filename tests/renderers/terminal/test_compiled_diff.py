@@ -109,3 +109,15 @@ def test_control_characters_of_a_program_are_escaped() -> None:
 
     assert "\x1b" not in screen(found)
     assert "\x07" not in screen(found)
+
+
+def test_what_fails_in_eager_alone() -> None:
+    """One screen, without a table."""
+    found = replace(diff(), eager_failure="The script failed with RuntimeError.", stage="aot_eager", right=("eager",))
+
+    assert screen(found).splitlines()[3:] == [
+        "In eager: The script failed with RuntimeError.",
+        "Compiled, the program goes on, so nothing could be compared.",
+        "It fails with eager too. It goes on with aot_eager: AOTAutograd, which makes the",
+        "  backward graph.",
+    ]
