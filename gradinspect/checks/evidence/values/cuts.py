@@ -108,7 +108,7 @@ class GradientCuts:
         self._filled: set[int] = set()  # those whose `.grad` it fills, or that had one in a step
         self._wanted: dict[int, _Wanted] = {}
         self._nonleaf: list[NonLeafGradient] = []
-        self._asked: dict[int, _Asked] = {}  # id of a tensor that is no leaf -> when a line that checks for None asked
+        self._asked: dict[int, _Asked] = {}  # id of a tensor that is not a leaf -> when a line that checks for None asked
         self._constant: dict[tuple[Frame | None, Frame | None], ConstantTerm] = {}  # by the lines of a term
         self._numeric: dict[int | None, tuple[NumberTerm, Frame | None]] = {}  # by the frames of what read the number
         self._perhaps: dict[str, None] = {}  # what may be meant
@@ -372,7 +372,7 @@ class GradientCuts:
             self._nonleaf.append(fact)
 
     def _is_asked_in_vain(self, tensor: torch.Tensor) -> bool:
-        """Return whether the program has asked a tensor that is no leaf for its gradient before an earlier call."""
+        """Return whether the program has asked a tensor that is not a leaf for its gradient before an earlier call."""
         if is_leaf(tensor):
             return False
         first = self._asked.get(id(tensor))
