@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from statistics import median_low
 from typing import Final, TypeVar
@@ -85,8 +85,8 @@ class FoldedFlow(Record, frozen=True, kw_only=True):
 def folded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
     """Fold calls of equal modules below the same module, or below such as are folded, each in the place of its first.
 
-    What has the same name inside of equal modules is of one class. Those whose gradients vanish or explode from one to
-    the next stay apart.
+    Equal modules have the same modules inside of them, but for indices. Those whose gradients vanish or explode from
+    one to the next stay apart, and so do those with other numbers of elements that are NaN or Inf.
 
     Args:
         rows: From the loss to the inputs, each below the one that it is inside of.
@@ -97,8 +97,9 @@ def folded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
     for _, places in groupby(sorted(range(len(rows)), key=lambda place: rows[place].depth), lambda at: rows[at].depth):
         alike_here: dict[Hashable, list[int]] = {}
         for place in places:
-            alike_here.setdefault((first_of[around[place]], *_look(rows[place])), []).append(place)
-        for found in chain.from_iterable(_by_classes(found, inside) for found in alike_here.values()):
+            within = frozenset(inside.get(place, ()))
+            alike_here.setdefault((first_of[around[place]], within, *_look(rows[place])), []).append(place)
+        for found in alike_here.values():
             is_folded = len(found) > 1 and _are_near([rows[place].stats.norm for place in found])
             first_of |= {place: found[0] if is_folded else place for place in found}
     groups: dict[int | None, list[FlowRow]] = {}
@@ -115,16 +116,6 @@ def _names_inside(rows: Sequence[FlowRow], around: Sequence[int | None]) -> dict
             name = INDEX.sub("*", row.path.removeprefix(rows[outer].path))
             inside.setdefault(outer, set()).add((name, row.class_name))
     return inside
-
-
-def _by_classes(places: Sequence[int], inside: Mapping[int, set[tuple[str, str]]]) -> Iterator[list[int]]:
-    """Yield the rows apart in which one name is that of modules of two classes: `fn`, an Attention or an MLP."""
-    times = Counter(name for name, _ in set().union(*(inside.get(place, set()) for place in places)))
-    groups: dict[Hashable, list[int]] = {}
-    for place in places:
-        differing = frozenset(each for each in inside.get(place, ()) if times[each[0]] > 1)
-        groups.setdefault(differing, []).append(place)
-    yield from groups.values()
 
 
 def unfolded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
@@ -163,7 +154,7 @@ def _are_near(norms: Sequence[float]) -> bool:
 
 
 def _look(row: FlowRow) -> tuple[Hashable, ...]:
-    return INDEX.sub("*", row.path), row.class_name, *_kind(row.stats)
+    return INDEX.sub("*", row.path), row.class_name, row.stats.norm == 0, row.stats.num_nonfinite
 
 
 def _kind(stats: GradientStats | None) -> tuple[bool, bool]:

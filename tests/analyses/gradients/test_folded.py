@@ -92,12 +92,12 @@ def paths(rows: list[FlowRow]) -> list[list[str]]:
 
 
 def test_what_is_inside_of_folded_blocks_is_folded_and_else_stays_below_its_module() -> None:
-    """Also where one block has more than the others."""
+    """A block that has more than the others is not equal to them, as in `memory` and `trace`."""
     assert paths(flow(("h2", 1.0), ("h2.a", 1.0), ("h1", 1.0), ("h1.a", 1.0), ("h0", 1.0), ("h0.a", 1.0))) == [
         ["h2"], ["h2.a"], ["h1"], ["h1.a"], ["h0"], ["h0.a"],
     ]  # fmt: skip
     assert paths(flow(("2", 1.0), ("2.a", 1.0), ("1", 1.0), ("1.b", 1.0), ("1.a", 1.0), ("0", 1.0), ("0.a", 1.0))) == [
-        ["2", "1", "0"], ["2.a", "1.a", "0.a"], ["1.b"],
+        ["2", "0"], ["2.a", "0.a"], ["1"], ["1.b"], ["1.a"],
     ]  # fmt: skip
 
 
@@ -119,3 +119,13 @@ def test_rows_are_as_deep_as_fits() -> None:
 def test_a_dead_block_is_not_in_a_row_with_live_ones() -> None:
     """Its zeros would be overlooked there."""
     assert paths(flow(("4", 1.0), ("3", 1.0), ("2", 0.0), ("1", 1.0))) == [["4", "3", "1"], ["2"]]
+
+
+def test_blocks_with_other_numbers_of_nan_stay_apart() -> None:
+    """There is no range that would say where they began."""
+    rows = [
+        replace(row, stats=replace(row.stats, num_nonfinite=count))
+        for row, count in zip(flow(("2", 1.0), ("1", 1.0), ("0", 1.0)), (12, 48, 48), strict=True)
+    ]
+
+    assert paths(rows) == [["2"], ["1", "0"]]
