@@ -120,3 +120,8 @@ def compiled_module(module: nn.Module) -> nn.Module | None:
         return None
     inner = vars(module).get("_modules", {}).get("_orig_mod")
     return inner if isinstance(inner, nn.Module) else None
+
+
+def unsaved_buffers(module: nn.Module) -> frozenset[str]:
+    """Return the names of a module's own buffers that are no part of its state dict."""
+    return frozenset(vars(module).get("_non_persistent_buffers_set", ()))

@@ -22,7 +22,7 @@ from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.facts.training import UnheldKind
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.names.names import all_parameters, named_modules
-from gradinspect.torch_api.modules import HOLDERS, own_buffers, own_children, own_parameters
+from gradinspect.torch_api.modules import HOLDERS, own_buffers, own_children, own_parameters, unsaved_buffers
 from gradinspect.torch_api.nodes import few_leaves_of
 from gradinspect.torch_api.tensors import is_leaf
 from gradinspect.torch_api.weak import HiddenRef
@@ -171,7 +171,8 @@ def _hidden_in(
 ) -> Iterator[Unheld]:
     """Yield what a module holds where `parameters()` does not look."""
     attributes = {name: value for name, value in vars(module).items() if name not in HOLDERS}
-    buffers = own_buffers(module)
+    unsaved = unsaved_buffers(module)  # what is not kept is not meant to learn, such as a zero to begin a sum with
+    buffers = {name: value for name, value in own_buffers(module).items() if name not in unsaved}
     for name, value in {**attributes, **buffers}.items():
         where = f"{path}.{name}".lstrip(".")
         kind: UnheldKind = (
