@@ -116,7 +116,7 @@ def test_a_brief_step_shows_the_first_of_many_tensors() -> None:
     number = shown(1.0, shape=())
 
     def page(count: int, *, is_brief: bool) -> list[str]:
-        record = graph(op("CompiledFunctionBackward", *[1] * count, kind="compiled"), leaf("w", ()))
+        record = graph(op("CompiledFunctionBackward", *[1] * count, kind="compiled"), leaf("w"))
         saved = tuple(SavedPreview(name=f"mm[{place}]", tensor=number) for place in range(count))
         step = Step(order=1, node=0, incoming=(), outgoing=(Passed(tensor=number),) * count, saved=saved)
         return [line.plain for line in StepPage(width=72, is_brief=is_brief).step(record, step)]
