@@ -1,5 +1,6 @@
-"""Scores whose classes were brought to axis 1 by a view: it keeps the order of the elements, so they are mixed up."""
+"""Axes that a view was to move: it keeps the order of the elements, so they are mixed up."""
 
+import math
 from collections.abc import Iterator
 
 from gradinspect.checks.facts.backward_calls import BackwardStarts
@@ -10,15 +11,18 @@ from gradinspect.graph import Graph, Node, frame_of, nodes_named
 
 _VIEWS = ("ViewBackward", "UnsafeViewBackward", "ReshapeAliasBackward")
 _SOFTMAX = "LogSoftmaxBackward"
+_RECURRENT = ("LSTM", "GRU", "RNN")
 
 SCRAMBLED = Rule(
     code="GI702",
     title="a view stands in for a transpose",
-    summary="Scores of [batch, time, classes] become [batch, classes, time] by view or reshape, which mixes them up.",
+    summary="view or reshape is to move an axis, of scores or of the state of an RNN, and mixes the elements up.",
     explanation="cross_entropy wants the classes on axis 1. view and reshape keep the elements in their order and only "
     "count them anew: what then is the score of a class at a time is one of another class at another time. The shapes "
     "fit, the loss falls a little, and the model stays near chance. Reported where the shape that the loss is given "
-    "is that of its scores with the last axis moved to place 1.",
+    "is that of its scores with the last axis moved to place 1, or where [batch, classes, ...] is flattened to "
+    "[-1, classes]; and where the state of an RNN, [directions, batch, features], becomes [batch, -1], which puts "
+    "parts of different sequences into one row.",
     change="""\
   import torch
   from torch import nn
@@ -36,7 +40,7 @@ SCRAMBLED = Rule(
 
 
 def scrambled_findings(starts: BackwardStarts) -> Iterator[Finding]:
-    """Look at what each loss of classes is given."""
+    """Look at what each loss of classes is given, and at the states of recurrent layers."""
     graph = starts.graph
     for number in nodes_named(graph, NEGATIVE_LOG_LIKELIHOOD):
         node: Node | None = graph.nodes[number]
@@ -45,13 +49,18 @@ def scrambled_findings(starts: BackwardStarts) -> Iterator[Finding]:
             if node is None or not (has_same_values(node) or node.name.startswith(_SOFTMAX)):
                 break
             scores = _first(graph, node)
-            if (
-                scores is not None
-                and node.name.startswith(_VIEWS)
-                and _is_moved(output_shape(scores), output_shape(node))
-            ):
-                yield _finding(starts, node, scores, graph.nodes[number])
-                break
+            if scores is not None and node.name.startswith(_VIEWS):
+                before, after = output_shape(scores), output_shape(node)
+                if _is_moved(before, after) or _is_flattened(before, after):
+                    yield _finding(starts, node, scores, graph.nodes[number])
+                    break
+    seen: set[int | None] = set()
+    for number in nodes_named(graph, _VIEWS):
+        view = graph.nodes[number]
+        state = _first(graph, view)
+        if state is not None and view.frame not in seen and _is_state_by_batch(graph, view, state):
+            seen.add(view.frame)
+            yield _finding_on_state(starts, view, state)
 
 
 JUDGE = Judge(BackwardStarts, scrambled_findings)
@@ -69,17 +78,64 @@ def _is_moved(before: tuple[int | str, ...], after: tuple[int | str, ...]) -> bo
     return before[-1] != 1 and any(length != 1 for length in before[1:-1]) and before != after
 
 
+def _is_flattened(before: tuple[int | str, ...], after: tuple[int | str, ...]) -> bool:
+    """Return whether [batch, classes, ...] was flattened to [-1, classes], where the last axis is another one."""
+    if len(before) < 3 or len(after) != 2 or not all(isinstance(length, int) for length in before):
+        return False
+    classes, others = before[1], [int(length) for length in (before[0], *before[2:])]
+    return after == (math.prod(others), classes) and 1 != classes != before[-1] and math.prod(others[1:]) != 1
+
+
+def _is_state_by_batch(graph: Graph, view: Node, state: Node) -> bool:
+    """Return whether the state of a recurrent layer was given the shape of one row for each sequence.
+
+    torch.nn.LSTM, GRU and RNN return [layers * directions, batch, features].
+    """
+    before, after = output_shape(state), output_shape(view)
+    if len(before) != 3 or not all(isinstance(length, int) for length in before):
+        return False
+    pieces, batch, features = (int(length) for length in before)
+    return (
+        after == (batch, pieces * features)
+        and 1 not in (pieces, batch)
+        and pieces != batch
+        and _is_recurrent(graph, state)
+        and not _is_recurrent(graph, view)
+    )
+
+
+def _is_recurrent(graph: Graph, node: Node) -> bool:
+    return node.module is not None and graph.modules[node.module].class_name in _RECURRENT
+
+
+def _finding_on_state(starts: BackwardStarts, view: Node, state: Node) -> Finding:
+    viewed = frame_of(starts.graph, view)
+    return SCRAMBLED.finding(
+        text=f"{line_of(viewed)} makes {_shape(view)} of {_shape(state)}, which an RNN returned, by a view, which "
+        "keeps the elements in their order. They go along axis 0, so one row has parts of different sequences.",
+        places=(*place_of("viewed", viewed), *place_of("backward", starts.backward)),
+        remedy=f"At {line_of(viewed)}, bring the sequences to the front first: state.transpose(0, 1).flatten(1), where "
+        "state is what the view is taken of.",
+    )
+
+
+def _shape(node: Node) -> str:
+    return f"[{', '.join(map(str, output_shape(node)))}]"
+
+
 def _finding(starts: BackwardStarts, view: Node, scores: Node, loss: Node) -> Finding:
     viewed, reduced = frame_of(starts.graph, view), frame_of(starts.graph, loss)
-    before, after = (f"[{', '.join(map(str, output_shape(one)))}]" for one in (scores, view))
+    is_flat = len(output_shape(view)) == 2
+    moved = "movedim(1, -1)" if is_flat else "movedim(-1, 1)"
     return SCRAMBLED.finding(
-        text=f"{line_of(viewed)} makes {after} of {before} by a view, which keeps the elements in their order. The "
+        text=f"{line_of(viewed)} makes {_shape(view)} of {_shape(scores)} by a view, which keeps the elements in their "
+        "order. The "
         "loss takes axis 1 for the classes, and finds scores of several classes and positions mixed up there.",
         places=(
             *place_of("viewed", viewed),
             *place_of("loss", reduced if reduced != viewed else None),
             *place_of("backward", starts.backward),
         ),
-        remedy=f"At {line_of(viewed)}, move the axis instead: scores.movedim(-1, 1), where scores is what the view is "
-        "taken of.",
+        remedy=f"At {line_of(viewed)}, move the axis {'first' if is_flat else 'instead'}: scores.{moved}, where scores "
+        "is what the view is taken of.",
     )
