@@ -98,6 +98,13 @@ class SharedLayer(Record, frozen=True, kw_only=True):
     backward: Frame | None = None
 
 
+class UncalledBackward(Record, frozen=True, kw_only=True):
+    """A module has a method `backward`, which autograd does not call, and nothing else in the program does."""
+
+    module: str  # its class
+    defined: Frame | None = None
+
+
 class NothingLoaded(Record, frozen=True, kw_only=True):
     """A checkpoint was loaded of which no name is one of the model's."""
 

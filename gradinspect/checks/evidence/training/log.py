@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.frozen import Frozen, frozen_by_accident
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.made_anew import MadeAnew, rebound
-from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
+from gradinspect.checks.evidence.training.models import calls_backward_itself, own_backwards, repeated_layers, unloaded
 from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer, lost_eps
 from gradinspect.checks.evidence.training.other_losses import first_uses
@@ -46,6 +46,7 @@ from gradinspect.checks.facts.training import (
     OptimizerMisuse,
     OptimizerMisuseKind,
     SharedLayer,
+    UncalledBackward,
     UnheldParameters,
     UnmovedParameters,
 )
@@ -91,6 +92,7 @@ class TrainingLog:
         self._unloaded: list[NothingLoaded] = []
         self._loaded: set[int] = set()  # ids of modules
         self._repeated: dict[str, SharedLayer] = {}
+        self._own_backwards: dict[CodeType, str] = {}  # of modules -> their class
         self._frozen_then: dict[int, list[Frozen]] = {}  # by the id of the record of an optimizer
         self._next_look = 0  # the step after which to look for parameters that were unfrozen
         self._unheld_then: list[Unheld] = []  # when the optimizers stepped: the models may be gone in the end
@@ -162,7 +164,7 @@ class TrainingLog:
         self._anew.begin(leaves, self._gradients, self._optimizers.seen)
         self._gradients.begin(leaves, call.frame, self._scaled.scaler_in(walked.walk.sequence_nrs), uses)
         if self._gradients.num_backwards <= LEAST_STEPS:
-            self._note_repeated_layers()
+            self._note_modules()
         self._parameters.begin(walked, leaves, self._recorder.called_modules(), self._gradients.backward)
         self._modes.begin([leaf for leaf, _ in leaves], self._recorder.frames.number_of(call.frame))
 
@@ -190,7 +192,7 @@ class TrainingLog:
         lost = lost_eps(one.optimizer(), key)
         return LastStep(one.name, self._frame(one.step), self._frame(one.created), lost)
 
-    def _note_repeated_layers(self) -> None:
+    def _note_modules(self) -> None:
         for repeated in repeated_layers(self._recorder.called_modules()):
             made = self._registrations.of(repeated.module)
             layer = SharedLayer(
@@ -198,6 +200,13 @@ class TrainingLog:
                 made=None if made is None else self._frame(made.frame), backward=self._frame(self._gradients.backward),
             )  # fmt: skip
             self._repeated.setdefault(repeated.path, layer)
+        self._own_backwards.update(own_backwards(self._recorder.called_modules()))
+
+    def _uncalled_backwards(self) -> Iterator[UncalledBackward]:
+        if self._own_backwards and not calls_backward_itself():
+            for code, name in self._own_backwards.items():
+                number = self._recorder.frames.number_at(code, code.co_firstlineno)
+                yield UncalledBackward(module=name, defined=self._frame(number))
 
     def end(self) -> None:
         """Look at the gradients that a backward call has left."""
@@ -340,6 +349,7 @@ class TrainingLog:
         yield from self._modes.dropouts.values()
         yield from self._modes.undone.found.values()
         yield from self._repeated.values()
+        yield from self._uncalled_backwards()
         yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
         yield from self._frozen()
         yield from self._unmoved()

@@ -1,14 +1,23 @@
-"""Models that are not what their code seems to say: one layer in many places, a checkpoint that was not loaded."""
+"""Models that are not what their code seems to say.
 
+One layer in many places, a checkpoint that was not loaded, a `backward` that nobody calls.
+"""
+
+import ast
 from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from torch import nn
 
 from gradinspect.checks.facts.training import NothingLoaded
 from gradinspect.graph import Frame
+from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.names import all_parameters, named_modules
+from gradinspect.recording.source_structure import calls_of, lines_that_only_name, own_sources
 from gradinspect.torch_api.modules import own_children
+
+_ENGINE = ("torch.autograd", "autograd", "super()")  # what has a backward() of its own
 
 
 class Repeated(NamedTuple):
@@ -28,6 +37,33 @@ def repeated_layers(roots: Iterable[nn.Module]) -> Iterator[Repeated]:
                 first = children[0] if len(children) > 1 else None
                 if first is not None and all(child is first for child in children) and _learns(first):
                     yield Repeated(path, first, len(children))
+
+
+def own_backwards(roots: Iterable[nn.Module]) -> Iterator[tuple[CodeType, str]]:
+    """Yield each `backward(self, grad)` that a class of the program gives to its modules, with the name of the class.
+
+    A framework may call the one of a class of its own, which the program replaces.
+    """
+    for kind in dict.fromkeys(type(module) for root in roots for _, module in named_modules(root)):
+        found = [vars(base)["backward"] for base in type.mro(kind) if "backward" in vars(base)]
+        if len(found) == 1 and type(found[0]) is FunctionType:
+            code = found[0].__code__
+            if code.co_argcount > 1 and is_own_file(code.co_filename):
+                yield code, kind.__name__
+
+
+def calls_backward_itself() -> bool:
+    """Return whether a line of the program may call a `backward` that is given gradients, or hands one on."""
+    for file in own_sources(".backward"):
+        if any(lines_that_only_name(file, "backward")):
+            return True
+        if any(call.args and _receiver(call) not in _ENGINE for call in calls_of(file, "backward")):
+            return True
+    return False
+
+
+def _receiver(call: ast.Call) -> str:
+    return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
 def unloaded(model: nn.Module, given: object, result: Any, frame: Frame | None) -> NothingLoaded | None:
