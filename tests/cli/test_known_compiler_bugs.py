@@ -171,4 +171,4 @@ def test_a_mistake_that_only_eager_refuses_is_found(tmp_path: Path) -> None:
     assert "GI251" in said
     assert "In eager: The script failed with RuntimeError after 1 backward call." in said
     assert "It goes on with inductor, the backend itself." in said
-    assert "do Mend what eager refuses" in said
+    assert "gradinspect check --eager looks for the mistake." in said

@@ -97,7 +97,7 @@ def _failure(diff: CompiledDiff) -> str:
     right = f"It fails with {listed(diff.right)} too. " if diff.right else ""
     return (
         f"In eager: {diff.eager_failure} Under torch.compile the program goes on, with values that nobody compared. "
-        f"{right}It goes on with {diff.stage}, {part}."
+        f"{right}It goes on with {diff.stage}, {part}. gradinspect check --eager looks for the mistake."
     )
 
 
@@ -136,7 +136,7 @@ def _who(diff: CompiledDiff) -> Iterator[str]:
 
 def _remedy(diff: CompiledDiff) -> str:
     if diff.eager_failure:
-        return "Mend what eager refuses: check --eager looks for the mistake."
+        return ""  # what eager refuses is a mistake of another kind: `_failure` says where to look
     if diff.operator is not None and diff.operator.frame is not None:
         return (
             f"Move {line_of(diff.operator.frame)} into a function decorated with @torch.compiler.disable, and report "
