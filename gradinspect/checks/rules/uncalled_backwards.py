@@ -10,8 +10,8 @@ UNCALLED = Rule(
     code="GI203",
     title="nothing calls the backward of a module",
     summary="A module defines backward, as a custom Function would, but autograd never calls it.",
-    explanation="loss.backward() runs the derivatives of the operators in forward. A method called backward counts in a "
-    "torch.autograd.Function only, with static methods and a ctx, called by apply(). In an nn.Module it is a method "
+    explanation="loss.backward() runs the derivatives of the operators in forward. A method called backward counts in "
+    "a torch.autograd.Function only, with static methods and a ctx, called by apply(). In an nn.Module it is a method "
     "like others: the gradient that it was to change passes as if it were not there. Reported for a class of the "
     "program whose backward takes a gradient, if no line of the program calls one with an argument, or hands it on.",
     change="""\

@@ -125,8 +125,10 @@ def _shape(node: Node) -> str:
 
 def _finding(starts: BackwardStarts, view: Node, scores: Node, loss: Node) -> Finding:
     viewed, reduced = frame_of(starts.graph, view), frame_of(starts.graph, loss)
-    is_flat = len(output_shape(view)) == 2
-    moved = "movedim(1, -1)" if is_flat else "movedim(-1, 1)"
+    if len(output_shape(view)) == 2:
+        moved = "move the axis first: scores.movedim(1, -1), where scores is what the view is taken of."
+    else:
+        moved = "move the axis instead: scores.movedim(-1, 1), where scores is what the view is taken of."
     return SCRAMBLED.finding(
         text=f"{line_of(viewed)} makes {_shape(view)} of {_shape(scores)} by a view, which keeps the elements in their "
         "order. The "
@@ -136,6 +138,5 @@ def _finding(starts: BackwardStarts, view: Node, scores: Node, loss: Node) -> Fi
             *place_of("loss", reduced if reduced != viewed else None),
             *place_of("backward", starts.backward),
         ),
-        remedy=f"At {line_of(viewed)}, move the axis {'first' if is_flat else 'instead'}: scores.{moved}, where scores "
-        "is what the view is taken of.",
+        remedy=f"At {line_of(viewed)}, {moved}",
     )

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 
-from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
+from gradinspect.checks.evidence.training.models import own_backwards, repeated_layers, unloaded
 from gradinspect.checks.facts.training import NothingLoaded
 from gradinspect.graph import Frame
 
@@ -30,6 +31,36 @@ LAYER = nn.Linear(2, 2)
 def test_a_container_of_one_layer_in_all_places(model: nn.Module, found: list[tuple[str, int]]) -> None:
     """If it learns; each container is looked at."""
     assert [(one.path, one.num_places) for one in repeated_layers([nn.ReLU(), model])] == found
+
+
+class WithBackward(nn.Module):
+    """A module with a method that autograd does not call."""
+
+    def backward(self, grad: torch.Tensor) -> torch.Tensor:
+        """Change a gradient."""
+        return -grad
+
+
+class OfFramework(WithBackward):
+    """One that replaces the method of another class, which a framework may call."""
+
+    def backward(self, grad: torch.Tensor) -> torch.Tensor:
+        """Change nothing."""
+        return grad
+
+
+class WithoutGradient(nn.Module):
+    """A module whose backward runs the engine."""
+
+    def backward(self) -> None:
+        """Run it."""
+
+
+def test_a_backward_that_takes_a_gradient_is_noted_once() -> None:
+    """Of each class, wherever its modules are; not what a class replaces, nor what takes no gradient."""
+    model = nn.Sequential(WithBackward(), nn.Sequential(WithBackward(), OfFramework()), WithoutGradient())
+
+    assert list(own_backwards([model])) == [(WithBackward.backward.__code__, "WithBackward")]
 
 
 def loaded(given: Any) -> NothingLoaded | None:

@@ -14,12 +14,12 @@ LINES = (
 )
 
 
-def along(axis: object) -> tuple[SavedValue, ...]:
+def along(axis: int) -> tuple[SavedValue, ...]:
     """What a reduction keeps of its axis."""
     return (SavedValue(name="_saved_dim", kind="tuple", value=(axis,)),)
 
 
-def normalized(first: int, axis: object, shape: tuple[int, int] = (6, 4)) -> list[Node]:
+def normalized(first: int, axis: int, shape: tuple[int, int] = (6, 4)) -> list[Node]:
     """F.normalize, as the nodes from a number on; the last of them is the leaf."""
     return [
         op("DivBackward0", first + 4, first + 1, shape=shape, frame=0),
