@@ -59,6 +59,7 @@ AXIS = Rule(
     remedy="Use the axis of the classes, dim=1 for [batch, classes]. For one output, use "
     "binary_cross_entropy_with_logits, or let the model have two.",
     explains_gradients=True,
+    explains=("GI380",),
 )
 
 
