@@ -147,18 +147,19 @@ def format_tensor(info: "TensorInfo") -> str:
 
     Of a DTensor the shape of all ranks, and beside it what this rank has, if that is a part: `f32[8, 4] local [2, 4]`.
     """
-    text = f"{format_dtype(info.dtype)}{_format_shape(info.shape)}"
+    text = f"{format_dtype(info.dtype)}{format_shape(info.shape)}"
     is_part = info.local_shape is not None and info.local_shape != info.shape
     unusual = (
         "" if info.device == "cpu" else info.device,
         "" if info.layout == "strided" else info.layout,
         info.subclass.rpartition(".")[2] if info.subclass and not is_part else "",
-        f"local {_format_shape(info.local_shape)}" if is_part and info.local_shape is not None else "",
+        f"local {format_shape(info.local_shape)}" if is_part and info.local_shape is not None else "",
     )
     return " ".join((text, *filter(None, unusual)))
 
 
-def _format_shape(shape: "tuple[Size, ...]") -> str:
+def format_shape(shape: "tuple[Size, ...]") -> str:
+    """Write a shape: `[2, 3]`."""
     return f"[{', '.join(map(str, shape))}]"
 
 

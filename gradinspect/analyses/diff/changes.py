@@ -10,7 +10,7 @@ from gradinspect.analyses.diff.reading import Reading, saved_content
 from gradinspect.analyses.diff.records import Aspect, ChangedNode, Detail
 from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.graph import Edge, Graph, Node, SavedValue, Size, TensorInfo, argument_name
-from gradinspect.units import format_dtype, format_tensor
+from gradinspect.units import format_dtype, format_shape, format_tensor
 
 
 def changed_nodes(
@@ -131,7 +131,7 @@ def _tensors(name: str, info: TensorInfo | None, other: TensorInfo | None) -> It
 
 
 def _shape(shape: tuple[Size, ...] | None) -> str:
-    return "" if shape is None else f"[{', '.join(map(str, shape))}]"
+    return "" if shape is None else format_shape(shape)
 
 
 def _saved(values: Sequence[SavedValue], others: Sequence[SavedValue]) -> Iterator[Detail]:

@@ -108,9 +108,7 @@ class GradientCuts:
         self._filled: set[int] = set()  # those whose `.grad` it fills, or that had one in a step
         self._wanted: dict[int, _Wanted] = {}
         self._nonleaf: list[NonLeafGradient] = []
-        self._asked: dict[
-            int, _Asked
-        ] = {}  # id of a tensor that is not a leaf -> when a line that checks for None asked
+        self._asked: dict[int, _Asked] = {}  # by the id of a non-leaf tensor: when a line that checks for None asked
         self._constant: dict[tuple[Frame | None, Frame | None], ConstantTerm] = {}  # by the lines of a term
         self._numeric: dict[int | None, tuple[NumberTerm, Frame | None]] = {}  # by the frames of what read the number
         self._perhaps: dict[str, None] = {}  # what may be meant

@@ -5,6 +5,7 @@ from gradinspect.checks.findings import line_of, place_of
 from gradinspect.checks.rules.gradients.gradient_causes import Cause, operator_of
 from gradinspect.checks.rules.losses.loss_graph import axis_of, has_same_values, made_input, output_shape
 from gradinspect.graph import Graph, Node, consumers, frame_of
+from gradinspect.units import format_shape
 
 _PRODUCTS = ("MulBackward", "BmmBackward", "MmBackward", "MvBackward", "DotBackward", "BaddbmmBackward")
 _PUTS = ("ScatterBackward", "NativeDropoutBackward", "ExpandBackward", "IndexPutBackward", "IndexCopyBackward")
@@ -21,7 +22,7 @@ def length_one_cause(graph: Graph, number: int) -> Cause | None:
     if dim is None or not dim < len(shape) or shape[dim] != 1:
         return None
     why = (
-        f"It normalizes over dimension {dim} of [{', '.join(map(str, shape))}], which has length 1, so its result is "
+        f"It normalizes over dimension {dim} of {format_shape(shape)}, which has length 1, so its result is "
         "the same for every input."
     )
     if _multiplies(graph, number):

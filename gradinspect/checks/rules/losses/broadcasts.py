@@ -9,6 +9,7 @@ from gradinspect.checks.facts.broadcasts import GrownOperator, Shape, slipped_sh
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.graph import Consumer, Frame, Graph, Node, consumers, frame_of
+from gradinspect.units import format_shape
 
 _ELEMENTWISE = tuple(
     f"{name}Backward"
@@ -147,8 +148,8 @@ def _finding(graph: Graph, operator: GrownOperator, shape: Shape, reduction: Nod
     else:
         effect = f"{forward} reduces all {prod(shape):,} pairs instead of {prod(learned):,} elements."
     return BROADCAST.finding(
-        text=f"{operator.op} of {_written(learned)} (requires grad) and {_written(given)} (does not) broadcasts to "
-        f"{_written(shape)}. {effect}",
+        text=f"{operator.op} of {format_shape(learned)} (requires grad) and {format_shape(given)} (does not) "
+        f"broadcasts to {format_shape(shape)}. {effect}",
         places=(*place_of("broadcast", operator.frame), *place_of("reduced", frame), *place_of("backward", backward)),
         remedy=f"Give both the same shape before {line_of(operator.frame)}: {_how(learned, given)}.",
     )
@@ -157,14 +158,11 @@ def _finding(graph: Graph, operator: GrownOperator, shape: Shape, reduction: Nod
 def _how(learned: Shape, given: Shape) -> str:
     if len(learned) != len(given):
         longer = max(learned, given, key=len)
-        return f"call {_squeezed(longer, min(learned, given, key=len))} on the {_written(longer)}"
+        return f"call {_squeezed(longer, min(learned, given, key=len))} on the {format_shape(longer)}"
     if without_ones(learned) == without_ones(given):
-        return f"call reshape{learned} on the {_written(given)}"
-    return f"let what is learned have the shape {_written(given)}, or select what belongs to the {_written(learned)}"
-
-
-def _written(shape: Shape) -> str:
-    return f"[{', '.join(map(str, shape))}]"
+        return f"call reshape{learned} on the {format_shape(given)}"
+    wanted, other = format_shape(given), format_shape(learned)
+    return f"let what is learned have the shape {wanted}, or select what belongs to the {other}"
 
 
 def _squeezed(shape: Shape, wanted: Shape) -> str:

@@ -70,8 +70,13 @@ def axis_of(node: Node) -> int | None:
     value = next((saved.value for saved in node.saved if saved.name == "_saved_dim"), None)
     if not isinstance(value, int):
         return None
+    return axis_from_front(value, len(output_shape(node)))
+
+
+def axis_from_front(value: int, num_axes: int) -> int:
+    """Count an axis from the front, of a tensor with a number of axes, as a node has saved it."""
     signed = value - 2 * _UNSIGNED if value >= _UNSIGNED else value  # torch shows -1 as an unsigned number
-    return signed + len(output_shape(node)) if signed < 0 else signed
+    return signed + num_axes if signed < 0 else signed
 
 
 def name_of_softmax(graph: Graph, node: Node, reader: Node | None) -> str:

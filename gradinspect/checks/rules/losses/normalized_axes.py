@@ -6,10 +6,14 @@ from typing import NamedTuple
 from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
-from gradinspect.checks.rules.losses.loss_graph import has_same_values, output_shape
+from gradinspect.checks.rules.losses.loss_graph import (
+    axis_from_front,
+    has_same_values,
+    output_shape,
+)
 from gradinspect.graph import Graph, Node, frame_of, nodes_named
+from gradinspect.units import format_shape
 
-_UNSIGNED = 2**63
 _TURNS = ("TBackward", "TransposeBackward", "PermuteBackward", "NumpyTBackward")
 _KEEPS = ("CatBackward", "SplitBackward", "MulBackward")  # pieces, and multiples, of vectors of one length
 _TO_NORM = ("ExpandBackward", "ClampMinBackward", "ClampBackward", "AddBackward", "UnsqueezeBackward", "SqrtBackward")
@@ -124,8 +128,7 @@ def _axis(node: Node, of: Node) -> int | None:
     value = next((saved.value for saved in node.saved if saved.name == "_saved_dim"), None)
     if not isinstance(value, tuple) or len(value) != 1 or not isinstance(value[0], int) or len(output_shape(of)) != 2:
         return None
-    signed = value[0] - 2 * _UNSIGNED if value[0] >= _UNSIGNED else value[0]  # torch may show -1 as an unsigned number
-    return signed + 2 if signed < 0 else signed
+    return axis_from_front(value[0], 2)
 
 
 def _inputs(graph: Graph, node: Node) -> list[Node | None]:
@@ -135,12 +138,12 @@ def _inputs(graph: Graph, node: Node) -> list[Node | None]:
 def _finding(starts: BackwardStarts, product: Node, units: list[_Units]) -> Finding:
     multiplied = frame_of(starts.graph, product)
     frames = list(dict.fromkeys(frame_of(starts.graph, one.node) for one in units))
-    shape, along = output_shape(units[0].node), units[0].along
+    along = units[0].along
     lines = listed([line_of(frame) for frame in frames])
     return AXES.finding(
-        text=f"At {lines}, [{', '.join(map(str, shape))}] is divided by its norm along axis {along}, and the product "
-        f"at {line_of(multiplied)} sums over axis {1 - along} of it: the vectors that are multiplied have lengths of "
-        "their own, and the results are no cosines.",
+        text=f"At {lines}, {format_shape(output_shape(units[0].node))} is divided by its norm along axis {along}, "
+        f"and the product at {line_of(multiplied)} sums over axis {1 - along} of it: the vectors that are "
+        "multiplied have lengths of their own, and the results are no cosines.",
         places=(
             *(place for frame in frames for place in place_of("divided", frame)),
             *place_of("product", multiplied),

@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
-from gradinspect.checks.rules.losses.loss_graph import NEGATIVE_LOG_LIKELIHOOD, has_same_values, output_shape
+from gradinspect.checks.rules.losses.loss_graph import (
+    NEGATIVE_LOG_LIKELIHOOD,
+    has_same_values,
+    output_shape,
+)
 from gradinspect.graph import Graph, Node, frame_of, nodes_named
+from gradinspect.units import format_shape
 
 _VIEWS = ("ViewBackward", "UnsafeViewBackward", "ReshapeAliasBackward")
 _SOFTMAX = "LogSoftmaxBackward"
@@ -110,17 +115,14 @@ def _is_recurrent(graph: Graph, node: Node) -> bool:
 
 def _finding_on_state(starts: BackwardStarts, view: Node, state: Node) -> Finding:
     viewed = frame_of(starts.graph, view)
+    before, after = (format_shape(output_shape(one)) for one in (state, view))
     return SCRAMBLED.finding(
-        text=f"{line_of(viewed)} makes {_shape(view)} of {_shape(state)}, which an RNN returned, by a view, which "
-        "keeps the elements in their order. They go along axis 0, so one row has parts of different sequences.",
+        text=f"{line_of(viewed)} makes {after} of {before}, which an RNN returned, by a view, which keeps "
+        "the elements in their order. They go along axis 0, so one row has parts of different sequences.",
         places=(*place_of("viewed", viewed), *place_of("backward", starts.backward)),
         remedy=f"At {line_of(viewed)}, bring the sequences to the front first: state.transpose(0, 1).flatten(1), where "
         "state is what the view is taken of.",
     )
-
-
-def _shape(node: Node) -> str:
-    return f"[{', '.join(map(str, output_shape(node)))}]"
 
 
 def _finding(starts: BackwardStarts, view: Node, scores: Node, loss: Node) -> Finding:
@@ -129,9 +131,9 @@ def _finding(starts: BackwardStarts, view: Node, scores: Node, loss: Node) -> Fi
         moved = "move the axis first: scores.movedim(1, -1), where scores is what the view is taken of."
     else:
         moved = "move the axis instead: scores.movedim(-1, 1), where scores is what the view is taken of."
+    before, after = (format_shape(output_shape(one)) for one in (scores, view))
     return SCRAMBLED.finding(
-        text=f"{line_of(viewed)} makes {_shape(view)} of {_shape(scores)} by a view, which keeps the elements in their "
-        "order. The "
+        text=f"{line_of(viewed)} makes {after} of {before} by a view, which keeps the elements in their order. The "
         "loss takes axis 1 for the classes, and finds scores of several classes and positions mixed up there.",
         places=(
             *place_of("viewed", viewed),

@@ -25,6 +25,7 @@ from gradinspect.checks.rules.losses.loss_graph import (
     readers_of,
 )
 from gradinspect.graph import Consumer, Graph, Node, consumers, frame_of, nodes_named
+from gradinspect.units import format_shape
 
 _LAYERS = ("Addmm", "Mm", "Convolution")
 _SEQUENCES = ("CtcLossBackward", "CudnnCtcLossBackward")  # of [time, batch, classes]
@@ -208,4 +209,4 @@ def _name(graph: Graph, node: Node, loss: Node) -> str:
 
 
 def _written(node: Node) -> str:
-    return f"[{', '.join(map(str, output_shape(node)))}]"
+    return format_shape(output_shape(node))
