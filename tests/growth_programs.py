@@ -132,6 +132,21 @@ for _ in range(5):
 }
 
 CLEAN = {
+    "two losses": """\
+for _ in range(5):
+    second = model(x).exp().sum()
+    model(x).tanh().sum().backward()
+    second.backward()
+    del second
+""",
+    "adversary": """\
+critic = nn.Linear(4, 1)
+for _ in range(5):
+    made = model(x)
+    critic(made.detach()).sum().backward()
+    critic(made).sum().backward()
+    del made
+""",
     "detached": """\
 losses = []
 for _ in range(5):

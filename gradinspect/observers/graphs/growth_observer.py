@@ -1,7 +1,8 @@
 """Count at each backward call how much of the graphs made so far is alive, and find what holds it.
 
 NOTE [What is alive] in `live_graph` defines alive. Nodes made before the last backward call began belong to
-earlier iterations.
+earlier iterations, but for those of this call's own graph that no earlier call went through: the loss of a generator
+may be computed before the backward of the discriminator.
 """
 
 import gc
@@ -47,6 +48,8 @@ class GrowthObserver(Observer[Growth]):
         self._holders: tuple[Holder, ...] = ()
         self._boundary = 0  # the next number of the recorded thread, when the last call began
         self._boundaries: Mapping[int, int] = {}  # those of other threads
+        self._passed: set[int] = set()  # the numbers of nodes that calls went through
+        self._new: set[int] = set()  # those that this call is the first to go through
         self._number_of: Callable[[Any], int] = sequence_nr
         self._kind: CallKind = "backward"
         self._saved = _SavedBytes(run.recorder)
@@ -83,6 +86,8 @@ class GrowthObserver(Observer[Growth]):
         live = LiveGraph(tensors_with_graph(), self._recorder.others, call.outputs)
         try:
             self._number_of = live.number_of
+            own = {live.number_of(node) for node in reachable(grad_fns_of(call.outputs))}
+            self._new = own - self._passed
             old = [node for node in live.nodes if self._is_old(node)]
             self._iterations.append(
                 Iteration(
@@ -98,6 +103,7 @@ class GrowthObserver(Observer[Growth]):
                 self._holders = tuple(self._find_holders(live, call))
         finally:
             live.close()
+        self._passed |= own
         self._boundary, self._boundaries = self._recorder.next_number(), self._recorder.others.clocks()
 
     def _find_holders(self, live: "LiveGraph", call: EngineCall) -> Iterator[Holder]:
@@ -162,8 +168,8 @@ class GrowthObserver(Observer[Growth]):
         return self._is_before(self._number_of(node))
 
     def _is_before(self, identity: int) -> bool:
-        """Return whether a node was made before the last call began."""
-        if identity >= UNKNOWN_NR:
+        """Return whether a node is of an earlier iteration."""
+        if identity >= UNKNOWN_NR or identity in self._new:
             return False
         thread, number = divmod(identity, THREAD_SPAN)
         return number < (self._boundaries.get(thread, 0) if thread else self._boundary)

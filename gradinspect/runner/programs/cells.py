@@ -4,8 +4,10 @@ NOTE [Cells as IPython runs them]
 A cell may await. As in a kernel, all cells of such a notebook then run within one event loop, and what a task has to do
 goes on between them; other notebooks run without a loop, so that `asyncio.run` works. A cell with the tag
 `raises-exception` may fail, and the next one runs; a cell that is not Python fails when it is its turn. The value of an
-expression at the end of a cell is kept in `_`, `_3` and `Out[3]`, and is not printed.
-Source: nbclient/client.py; IPython/core/interactiveshell.py `run_code` and displayhook.py `update_user_ns`, IPython 9.
+expression at the end of a cell is kept in `_`, `_3` and `Out[3]`, and is not printed. A cell as written is kept in
+`_i3` and, once the next one runs, in `_i`; as it runs in `In[3]`, without the calls that IPython makes of magics.
+Source: nbclient/client.py; IPython/core/interactiveshell.py `run_code`, displayhook.py `update_user_ns` and history.py
+`store_inputs`, IPython 9.
 """
 
 import inspect
@@ -25,6 +27,8 @@ class Cell(NamedTuple):
     """A code cell."""
 
     number: int
+    source: str  # as written
+    text: str  # as it runs
     codes: tuple[CodeType, ...] | Exception  # that of its last expression for itself; or why it is not Python
     may_raise: bool  # the notebook goes on after an error
 
@@ -35,15 +39,27 @@ class Cell(NamedTuple):
         return any(code.co_flags & inspect.CO_COROUTINE for code in codes)
 
 
-class _Outputs:
-    """Keeps the values of cells as the `sys.displayhook` of IPython does. NOTE [Cells as IPython runs them]."""
+class _History:
+    """Keeps the texts of cells and, as `sys.displayhook`, their values. NOTE [Cells as IPython runs them]."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:
-        self.number = 0  # of the cell that runs
+        self._number = 0  # of the cell that runs
         self._names = namespace
         self._last = dict.fromkeys(("_", "__", "___"), "")
         self._values: dict[int, Any] = {}
-        namespace.update(self._last, Out=self._values, _oh=self._values)
+        self._texts = [""]  # none has the number 0
+        self._written = [""] * 3  # newest first
+        namespace.update(self._last, Out=self._values, _oh=self._values, In=self._texts, _ih=self._texts)
+        namespace.update(dict.fromkeys(("_i", "_ii", "_iii"), ""))
+
+    def begin(self, cell: Cell) -> None:
+        """Keep the text of a cell that runs now."""
+        self._number = cell.number
+        source = cell.source.rstrip("\n")
+        self._texts.append(cell.text.strip("\n"))
+        self._names.update(zip(("_i", "_ii", "_iii"), self._written, strict=True))
+        self._names[f"_i{cell.number}"] = source
+        self._written = [source, *self._written[:2]]
 
     def __call__(self, value: Any) -> None:
         if value is None or value is self._values:
@@ -52,7 +68,7 @@ class _Outputs:
         self._last = {"_": value, "__": self._last["_"], "___": self._last["__"]}
         if is_free:
             self._names.update(self._last)
-        self._names[f"_{self.number}"] = self._values[self.number] = value
+        self._names[f"_{self._number}"] = self._values[self._number] = value
 
 
 def run_cells(cells: Sequence[Cell], namespace: dict[str, Any], go_on: GoOn) -> None:
@@ -63,29 +79,29 @@ def run_cells(cells: Sequence[Cell], namespace: dict[str, Any], go_on: GoOn) -> 
         namespace: Their names.
         go_on: Called with the error of a cell that may raise; raises it if nothing may run after it.
     """
-    outputs, before = _Outputs(namespace), sys.displayhook
-    sys.displayhook = outputs
+    history, before = _History(namespace), sys.displayhook
+    sys.displayhook = history
     try:
         if any(cell.awaits for cell in cells):
-            _run_in_loop(cells, namespace, outputs, go_on)
+            _run_in_loop(cells, namespace, history, go_on)
             return
         for cell in cells:
             with _errors_of(cell, go_on):
-                for _ in _parts(cell, namespace, outputs):
+                for _ in _parts(cell, namespace, history):
                     pass
     finally:
-        if sys.displayhook is outputs:
+        if sys.displayhook is history:
             sys.displayhook = before
 
 
-def _run_in_loop(cells: Sequence[Cell], namespace: dict[str, Any], outputs: _Outputs, go_on: GoOn) -> None:
+def _run_in_loop(cells: Sequence[Cell], namespace: dict[str, Any], history: _History, go_on: GoOn) -> None:
     import asyncio  # noqa: PLC0415  # a program that does not need it does not find it imported
 
     async def run_all() -> Exception | None:
         try:
             for cell in cells:
                 with _errors_of(cell, go_on):
-                    for waiting in _parts(cell, namespace, outputs):
+                    for waiting in _parts(cell, namespace, history):
                         if waiting is not None:
                             await waiting
                 if len(asyncio.all_tasks()) > 1:
@@ -100,9 +116,9 @@ def _run_in_loop(cells: Sequence[Cell], namespace: dict[str, Any], outputs: _Out
         raise failed
 
 
-def _parts(cell: Cell, namespace: dict[str, Any], outputs: _Outputs) -> Iterator[Any]:
+def _parts(cell: Cell, namespace: dict[str, Any], history: _History) -> Iterator[Any]:
     """Run the parts of a cell; one that awaits has only begun, and what is yielded must be awaited."""
-    outputs.number = cell.number
+    history.begin(cell)
     if isinstance(cell.codes, Exception):
         raise cell.codes
     for code in cell.codes:

@@ -63,7 +63,7 @@ def read_notebook(path: Path) -> Notebook:
         codes = _compiled(text, file, future)
         if not isinstance(codes, Exception):
             future |= reduce(or_, (code.co_flags & _FUTURE for code in codes), 0)
-        cells.append(Cell(number, codes, _may_raise(cell)))
+        cells.append(Cell(number, source, text, codes, _may_raise(cell)))
     return Notebook(tuple(cells), tuple(left_out))
 
 

@@ -41,6 +41,27 @@ def test_a_clean_loop_does_not_grow(program: str, tmp_path: Path) -> None:
     assert not watched(program, tmp_path)["grows"]
 
 
+@pytest.mark.parametrize("program", [CLEAN["two losses"], CLEAN["adversary"]], ids=["two losses", "adversary"])
+def test_a_graph_that_no_call_went_through_is_no_earlier_one(program: str, tmp_path: Path) -> None:
+    """What was computed before another loss's backward began is of the call that goes through it first."""
+    figures = watched(program, tmp_path)
+
+    assert not any(iteration["old_nodes"] for iteration in figures["iterations"])
+    assert not figures["holders"]
+
+
+def test_a_part_that_two_losses_share_is_an_earlier_one(tmp_path: Path) -> None:
+    """The second call goes through what the first went through."""
+    program = (
+        "for _ in range(3):\n    shared = model(x).tanh()\n    second = shared.exp().sum()\n"
+        "    shared.sum().backward(retain_graph=True)\n    second.backward()\n    del second, shared\n"
+    )
+    figures = watched(program, tmp_path, "--iterations", "2")
+
+    assert [iteration["old_nodes"] for iteration in figures["iterations"]] == [0, 3]
+    assert figures["holders"][0]["held_by"] == "graph"
+
+
 def test_watching_changes_nothing(tmp_path: Path) -> None:
     """The script gets the same result, and the graph is freed when the script releases it."""
     program = GROWING["hidden state"][0] + (

@@ -228,12 +228,15 @@ KEEPS = (
     "print(_, __, sorted(Out))\n_ = 'mine'",
     "7",
     "print(_, __, _8, Out[8])",
+    "print(In, _i, _ii, _iii, sep='; ')\n\n",
+    "print(repr(_i2), repr(_i), In is _ih, len(In), _ih[1] == In[1])",
 )
 LOOPS = (
     *KEEPS,
     "import asyncio\nasync def give(): return 9",
     "await asyncio.sleep(0, 1)\nawait give()",
-    "print(_, _11)",
+    "print(_, _13)",
+    "print(In[-2:], _ii)",
 )
 
 
