@@ -41,12 +41,12 @@ from gradinspect.runner.stopping import Stopper
 from gradinspect.runner.whereabouts import whereabouts
 from gradinspect.source import Expression, Program
 from gradinspect.torch_api.backends import compiling_nothing
-from gradinspect.torch_api.compilations import is_of_compiler
+from gradinspect.torch_api.compilations import is_of_compiler, what_is_missing
 from gradinspect.torch_api.devices.allocations import running_node
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.torch_api.weak import hidden_refs_patch
-from gradinspect.units import format_calls
+from gradinspect.units import format_calls, readable
 
 __all__ = ["Session", "whereabouts"]
 USAGE = 2  # the exit code of argparse
@@ -288,7 +288,8 @@ class Session(Generic[T]):
         if _NO_GRAD in text_of(error) and not self._observer.reports_before_failure:
             more = f" The line that cut the graph is found by: gradinspect check {self._request.label}"
         if is_of_compiler(error):
-            more = " It is from torch.compile, which --eager leaves out."
+            missing = readable(what_is_missing(error) or "It is from torch.compile.")
+            more = f" {missing} --eager leaves torch.compile out."
         name, when = type(error).__name__, self._when()
         sentence = f" with {name} {when}." if when.startswith("after") else f" {when}: {name}."
         return f"The script failed{where}{sentence}{more}"

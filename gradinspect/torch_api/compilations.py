@@ -15,12 +15,40 @@ from typing import Any, NamedTuple
 _UTILS = "torch._dynamo.utils"
 _COMMENT = re.compile(r"^[!\d]*\d+/\d+: |\s{2,}#.*$")  # which compilation it was, and the line of a guard
 _ADDRESS = re.compile(r"0x[0-9a-f]+|(?<![\d.])\d{9,}\b")
+_MISSING = {  # name of an error -> what in its text is missing, and the sentence about it
+    "InvalidBackend": (r"Invalid backend: '([^'\n]+)'", "torch.compile has no backend '{}' here: install it."),
+    "InvalidCxxCompiler": (
+        r"'([^'\n]+)'\)",
+        "inductor found no C++ compiler '{}': install one, such as g++, or name another in CXX.",
+    ),
+    "CppCompileError": (
+        r"Command:\s+(\S+)",
+        "The C++ compiler '{}' could not compile what inductor wrote; what it said stands above.",
+    ),
+    "TritonMissing": (r"(triton)", "inductor found no working '{}', which this device needs: install it."),
+}
 _PLAIN = {"generic_jump": "branch on the value of a tensor"}  # reasons that are names of TorchDynamo's functions
 
 
 def is_of_compiler(error: BaseException) -> bool:
     """Return whether torch.compile failed, and not the program: its backend is not there, or has no C++ compiler."""
     return str(type(error).__module__).startswith(("torch._dynamo.", "torch._inductor."))
+
+
+def what_is_missing(error: BaseException) -> str | None:
+    """Say in a sentence what torch.compile does not find on this machine; None: it failed for another reason.
+
+    Names in it are those of the program and its environment: not escaped.
+
+    Source: torch/_inductor/exc.py, torch/_dynamo/exc.py, torch 2.13.
+    """
+    kind = type(getattr(error, "inner_exception", error)).__name__
+    found = _MISSING.get(kind)
+    if found is None:
+        return None
+    pattern, sentence = found
+    match = re.search(pattern, str(error))
+    return sentence.format(match[1]) if match is not None else None
 
 
 class CodeLine(NamedTuple):

@@ -2,18 +2,22 @@
 
 NOTE [Backward graphs]
 torch compiles a backward only when it is needed, and keeps the graph for it; it stays there afterwards. Reading it
-changes nothing. It is not there if the compiled code came from a cache of an earlier run, or with a backend that does
-not use AOTAutograd. The arguments of the graph are, in this order, the symbolic sizes that the node keeps, its saved
-tensors, those that torch does not check for changes, other objects, and the gradients of the forward outputs.
+changes nothing. It is not there with a backend that does not use AOTAutograd. If the compiled code came from a cache
+of an earlier run, there is the text of the graph, as torch.fx writes it, without modules, lines and shapes. torch
+would run that text to get a graph, and with it each operator that is given no tensor, such as `rand`; so it is only
+parsed. The arguments of the graph are, in this order, the symbolic sizes that the node keeps, its saved tensors,
+those that torch does not check for changes, other objects, and the gradients of the forward outputs.
 Source: torch/_functorch/_aot_autograd/runtime_wrappers.py, torch 2.13.
 """
 
+import ast
 import re
 from contextlib import suppress
 from operator import getitem
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
+from torch import fx
 
 from gradinspect.torch_api.flops import operator_flops
 from gradinspect.torch_api.nodes import function_class
@@ -40,16 +44,101 @@ def backward_graph(node: Any, num_saved: int) -> BackwardGraph | None:
         node: The live node.
         num_saved: How many tensors it keeps, those that are not checked included.
     """
-    module = getattr(getattr(function_class(node), _INFO, None), "bw_module", None)
-    if module is None:
+    info = getattr(function_class(node), _INFO, None)
+    module = getattr(info, "bw_module", None)
+    graph = _cached(info) if module is None else module.graph
+    if graph is None:
         return None
-    calls = list(module.graph.nodes)
+    calls = list(graph.nodes)
     arguments = [one for one in calls if one.op == "placeholder"]
     num_symbols = len(vars(node).get("symints", ()))
     saved = arguments[num_symbols : num_symbols + num_saved]
     (output,) = (one for one in calls if one.op == "output")
     results = [one if hasattr(one, "meta") else None for one in output.args[0]]
     return BackwardGraph(saved, [one for one in calls if is_operator(one)], results)
+
+
+class _Named(NamedTuple):
+    """An operator of which only the name is known."""
+
+    overloadpacket: str
+
+    def __call__(self) -> None:
+        """Do nothing: torch.fx takes nothing else than what can be called."""
+
+
+def _cached(info: Any) -> fx.Graph | None:
+    """Build the graph that torch took from its cache, and run none of it; None: there is none."""
+    stored = getattr(getattr(info, "bw_module_fn", None), "__self__", None)
+    parts = next(iter(getattr(stored, "args", ())), None)
+    text = parts.get("_code") if isinstance(parts, dict) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        (function,) = ast.parse(text.strip()).body
+    except (SyntaxError, ValueError):
+        return None
+    return _Text().graph(function) if isinstance(function, ast.FunctionDef) else None
+
+
+class _Text:
+    """Builds a graph from its text, statement by statement; arguments that are no results stay text."""
+
+    def __init__(self) -> None:
+        self._graph = fx.Graph()
+        self._results: dict[str, Any] = {}
+
+    def graph(self, function: ast.FunctionDef) -> fx.Graph:
+        for argument in function.args.args[1:]:  # the first is the module
+            self._results[argument.arg] = self._graph.placeholder(argument.arg)
+        for statement in function.body:
+            if isinstance(statement, ast.Return) and statement.value is not None:
+                self._graph.output(self._value(statement.value))
+            elif isinstance(statement, ast.Assign) and not _is_deletion(statement):
+                (target,) = statement.targets
+                self._results[ast.unparse(target)] = self._result(statement.value, ast.unparse(target))
+        return self._graph
+
+    def _result(self, value: ast.expr, name: str) -> Any:
+        """Add the node of a statement."""
+        match value:
+            case ast.Call():
+                target, arguments = _Named(_packet(ast.unparse(value.func))), value.args
+                rest = {one.arg: self._value(one.value) for one in value.keywords if one.arg is not None}
+                return self._added(target, [self._value(one) for one in arguments], name, rest)
+            case ast.Subscript():
+                return self._added(getitem, [self._value(value.value), self._value(value.slice)], name)
+            case ast.Attribute():  # a part of the module
+                return self._graph.create_node("get_attr", name, (), {}, name)
+            case _:  # arithmetic of sizes
+                target = _Named(type(getattr(value, "op", value)).__name__.lower())
+                return self._added(target, [self._value(one) for one in ast.walk(value) if _is_name(one)], name)
+
+    def _added(self, target: Any, arguments: Any, name: str, rest: dict[str, Any] | None = None) -> fx.Node:
+        return self._graph.create_node("call_function", target, tuple(arguments), rest or {}, name)
+
+    def _value(self, value: ast.expr) -> Any:
+        if isinstance(value, ast.List | ast.Tuple):
+            return [self._value(one) for one in value.elts]
+        if isinstance(value, ast.Constant) and (value.value is None or isinstance(value.value, bool | int | float)):
+            return value.value
+        text = ast.unparse(value)
+        return self._results.get(text, text)
+
+
+def _is_name(value: ast.AST) -> TypeGuard[ast.expr]:
+    return isinstance(value, ast.Name)
+
+
+def _is_deletion(statement: ast.Assign) -> bool:
+    return isinstance(statement.value, ast.Constant) and statement.value.value is None
+
+
+def _packet(name: str) -> str:
+    """Return `aten.mul` of `torch.ops.aten.mul.Tensor`, and the last part of other names."""
+    parts = name.removeprefix("torch.ops.").split(".")
+    is_operator_of_torch = name.startswith("torch.ops.") and parts[0] != "higher_order"
+    return ".".join(parts[:2]) if is_operator_of_torch else parts[-1]
 
 
 def is_stripped(graph: BackwardGraph) -> bool:

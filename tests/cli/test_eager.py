@@ -82,8 +82,27 @@ def test_a_backend_that_is_not_there_is_not_needed(tmp_path: Path) -> None:
     script = written(tmp_path, "a model")
     script.write_text(script.read_text().replace("backend='eager'", "backend='of_another_machine'"))
 
-    assert "It is from torch.compile, which --eager leaves out." in gradinspect("trace", script).stderr
+    said = gradinspect("trace", script).stderr.splitlines()[-1]
+    assert said == (
+        "gradinspect: The script failed before any backward call: InvalidBackend. torch.compile has no backend "
+        "'of_another_machine' here: install it. --eager leaves torch.compile out."
+    )
     assert gradinspect("trace", script, "--eager").returncode == 0
+
+
+@pytest.mark.slow
+def test_a_compiler_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Not only the error of the backend that needs it."""
+    script = written(tmp_path, "a model")
+    compiler = "import torch._inductor.config as config\nconfig.cpp.cxx = (None, '/nowhere/g++')\n"
+    script.write_text(compiler + script.read_text().replace(", backend='eager'", ""))
+    done = gradinspect("trace", script, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"))
+
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1] == (
+        "gradinspect: The script failed before any backward call: InductorError. inductor found no C++ compiler "
+        "'/nowhere/g++': install one, such as g++, or name another in CXX. --eager leaves torch.compile out."
+    )
 
 
 @pytest.mark.slow

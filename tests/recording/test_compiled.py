@@ -1,6 +1,7 @@
 """What is inside the nodes of torch.compile: their backward operators, and what each saved tensor is."""
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -243,6 +244,50 @@ def test_what_a_cache_has_stripped_is_said() -> None:
         "What is inside 1 compiled node has no modules and lines"
     ]
     assert [node.name for node in bare.nodes] == [node.name for node in whole.nodes]
+
+
+def _keep(graph: Graph) -> list[tuple[object, ...]]:
+    """List what each node runs, where its gradients go, and what it keeps."""
+    return [
+        (
+            node.name,
+            node.next_edges,
+            [(value.name, value.index) for value in node.saved],
+        )
+        for node in graph.nodes
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what inductor imports
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler")
+def test_operators_that_come_from_a_cache_are_wired_as_in_the_run_that_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The graph that torch keeps there has no notes. Its operators are read, and none is run, so no number is drawn."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    model = torch.nn.Sequential(*_blocks(), torch.nn.Dropout(0.5))
+    given = torch.randn(4, 8)
+
+    def run() -> tuple[Graph, dict[str, int]]:
+        torch.compiler.reset()
+        counters.clear()
+        loss = torch.compile(model)(given).square().mean()
+        before = torch.random.get_rng_state()
+        graph = capture(loss)
+        assert torch.equal(torch.random.get_rng_state(), before)
+        loss.backward()
+        return graph, dict(counters["aot_autograd"])
+
+    first, wrote = run()
+    second, read = run()
+    (note,) = compiled_kept(second)
+
+    assert (wrote.get("autograd_cache_miss"), read.get("autograd_cache_hit")) == (1, 1)
+    assert _keep(second) == _keep(first)
+    assert note.is_stripped
+    assert not first.warnings
+    assert "has no modules and lines: torch keeps none in its cache" in second.warnings[0]
 
 
 def _live(loss: torch.Tensor) -> list[Any]:

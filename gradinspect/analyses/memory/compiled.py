@@ -27,6 +27,7 @@ class CompiledKept(Record, frozen=True):
     unknown_bytes: int = 0
     recomputed: int = 0  # operators that the forward has run too
     recomputed_flops: int = 0  # of those for which torch has a formula
+    is_stripped: bool = False  # torch's cache has the names of its operators alone, so none is known to be recomputed
 
     @property
     def num_bytes(self) -> int:
@@ -60,6 +61,7 @@ def compiled_kept(graph: Graph) -> tuple[CompiledKept, ...]:
                 unknown_bytes=sizes[None],
                 recomputed=len(again),
                 recomputed_flops=sum(node.backward_flops or 0 for node in again),
+                is_stripped=not any(any(node.forward_outputs) for node in graph.nodes[first + 1 : end]),
             )
         )
     return tuple(found)
@@ -93,13 +95,16 @@ def kept_sentences(found: Sequence[CompiledKept]) -> Iterator[tuple[str, Sequenc
 
 
 def _sentence(one: CompiledKept, num_others: int) -> str:
+    others = f" and {format_count(num_others, 'other')} each keep" if num_others else " keeps"
+    if one.is_stripped:
+        kept = format_bytes(one.num_bytes) if one.num_bytes else "nothing"
+        return f"#{one.node}{others} {kept}; whether eager does too and what is computed again is not known"
     sizes = (
         (one.too_bytes, "that eager keeps too"),
         (one.only_bytes, "that eager does not keep"),
         (one.unknown_bytes, "of which that is not known"),
     )
     kept = ", ".join(f"{format_bytes(size)} {what}" for size, what in sizes if size) or "nothing"
-    others = f" and {format_count(num_others, 'other')} each keep" if num_others else " keeps"
     flops = f" ({format_flops(one.recomputed_flops)} FLOPs)" if one.recomputed_flops else ""
     again = f"{format_count(one.recomputed, 'operator')} again{flops}" if one.recomputed else "nothing again"
     return f"#{one.node}{others} {kept}; {'compute' if num_others else 'computes'} {again}"
