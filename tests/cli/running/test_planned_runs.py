@@ -78,6 +78,11 @@ def test_a_plan_in_the_only_step_needs_what_it_needs_from_the_start(tmp_path: Pa
     assert compared(tmp_path, "256", steps=1) == ["False False  True"] * NUM_PLANS
 
 
+def test_what_is_frozen_before_the_first_node_counts_in_its_own_step(tmp_path: Path) -> None:
+    """That of a step which is not asked for counts nowhere, so that a plan has the same work from the start."""
+    assert compared(tmp_path, "256; layers[0].requires_grad_(False)") == ["True False  True"] * NUM_PLANS
+
+
 def test_where_an_earlier_step_needs_more_the_whole_program_is_run(tmp_path: Path) -> None:
     """As with a batch that is larger."""
     assert compared(tmp_path, "900 - 300 * step") == ["False False  True"] * NUM_PLANS
