@@ -167,6 +167,11 @@ def test_where_no_plan_fits_it_says_what_stands_in_the_way(tmp_path: Path) -> No
     assert "The largest tensor of the step: " in before
     said = after.rpartition("\n\n")[2]
     assert said.startswith("Tried: ")
+    assert len(said.splitlines()) <= 4
+    told = re.findall(r"tried (\d+) plans? in \d+ s, lowest peak (\d+\.\d) KiB", done.stderr)
+    assert len(told) > 1
+    assert [int(number) for number, _ in told] == sorted({int(number) for number, _ in told})
+    assert [float(peak) for _, peak in told] == sorted((float(peak) for _, peak in told), reverse=True)
     assert max(map(len, [*before.splitlines(), *said.splitlines(), *done.stderr.splitlines()])) <= 80
 
 
@@ -400,7 +405,9 @@ def test_a_compiled_module_does_not_warn_about_our_hooks(tmp_path: Path) -> None
 
     assert done.stdout.startswith(("It fits with a change: ", "No plan goes below "))
     assert [
-        line for line in done.stderr.splitlines() if not line.startswith(("first estimate, ", "first that fits, "))
+        line
+        for line in done.stderr.splitlines()
+        if not line.startswith(("first estimate, ", "first that fits, ", "tried "))
     ] == []
 
 
