@@ -23,7 +23,7 @@ import sys
 from msgspec.structs import asdict
 from pathlib import Path
 from gradinspect.analyses.planning.changes import (
-    Checkpoint, Fused, HalfSaves, Plan, ReleaseGradients, StepInBackward, WithoutForeach
+    Autocast, Checkpoint, Fused, HalfSaves, Plan, ReleaseGradients, StepInBackward, WithoutForeach
 )
 from gradinspect.analyses.planning.changes import NamedPlace
 from gradinspect.cli.running.planned_runs import PlannedRuns
@@ -41,6 +41,7 @@ for changes in (
     (Checkpoint(**of),),
     (release, Checkpoint(**of, kept=("aten.addmm.default",))),
     (HalfSaves(**of),),
+    (Autocast(**of),),
     (release,),
     (stepping, Checkpoint(**of)),
     (single,),
@@ -55,7 +56,7 @@ runs.close()
 """
 
 
-NUM_PLANS = 7
+NUM_PLANS = 8
 
 
 def compared(folder: Path, size: str, steps: int = 2) -> list[str]:

@@ -29,7 +29,7 @@ from gradinspect.units import format_beside, format_bytes, format_count
 
 MAX_PLANS = 5
 _TRIED = (
-    "checkpoints, gradients freed earlier, optimizers that need less, deletions, chunked loss, half-precision saves"
+    "checkpoints, gradients freed earlier, optimizers that need less, deletions, chunked loss, bfloat16 saves, autocast"
 )
 _OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
 _NOT_SPLIT = "--split NAME"
