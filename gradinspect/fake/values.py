@@ -47,6 +47,7 @@ LOGGED = 1.0  # a loss that is neither NaN nor infinite
 LARGEST = "Sizes and counts that depend on values were taken to be the largest possible"
 FINITE = "Values were taken to be finite"
 MAX_LINES = 3
+MAX_COLUMNS = 78  # of a sentence that lists fewer lines if it is longer
 MAX_KEPT = 4096  # numbers
 _DRAWS = frozenset((torch.ops.aten.randint.default, torch.ops.aten.randint.low, torch.ops.aten.randperm.default))
 _WRITTEN_DOWN = torch.ops.aten.lift_fresh.default
@@ -92,7 +93,12 @@ class AnsweredReads(TorchDispatchMode):
             return ""
         steps = "one real step" if replayed.num_steps == 1 else f"{replayed.num_steps} real steps"
         reads = format_count(replayed.num_reads, "read")
-        return f"Values read at {_listed(replayed.lines)} ({reads}) are those of {steps}."
+        sentences = (
+            f"Values read at {_listed(replayed.lines, most)} ({reads}) are those of {steps}."
+            for most in range(MAX_LINES, 0, -1)
+        )
+        *longer, shortest = sentences
+        return next((one for one in longer if len(one) <= MAX_COLUMNS), shortest)
 
     def reading(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Replace a method that reads all elements."""
@@ -185,9 +191,9 @@ class AnsweredReads(TorchDispatchMode):
         return what, number if dtype.is_floating_point else int(number)
 
 
-def _listed(lines: Collection[str]) -> str:
+def _listed(lines: Collection[str], most: int = MAX_LINES) -> str:
     """List a few lines of the program, and say how many more there are."""
-    shown = [*lines][:MAX_LINES]
+    shown = [*lines][:most]
     more = len(lines) - len(shown)
     return ", ".join(shown) + (f" and {format_count(more, 'more line')}" if more else "")
 

@@ -82,6 +82,10 @@ class Observer(ABC, Generic[T]):
     def result(self) -> T | None:
         """Return what was seen so far, None if nothing was. Changes nothing."""
 
+    def has_result(self) -> bool:
+        """Return whether anything was seen, for less than it takes to make the result."""
+        return self.result() is not None
+
     def result_of_backward(self) -> T | None:
         """Return what was seen so far, unless a backward() call would replace it."""
         return self.result()

@@ -418,7 +418,9 @@ class Session(Generic[T]):
             return self._observer.result()
 
     def _has_result(self) -> bool:
-        return self._settled_result() is not None
+        with OwnBuiltins():
+            self._observer.settle()
+            return self._observer.has_result()
 
     def _has_answer(self) -> bool:
         """Return whether the result so far is worth reporting after a failure."""

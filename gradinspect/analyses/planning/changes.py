@@ -121,6 +121,16 @@ class HalfSaves(_OnBlock, frozen=True, tag="half saves"):
         return f"hold what {self.modules(times)} saves as bfloat16, which changes gradients"
 
 
+class Autocast(_OnBlock, frozen=True, tag="autocast"):
+    """The forward of some modules runs under autocast: products are made of, and saved as, bfloat16."""
+
+    rounding: ClassVar[int] = 2
+
+    def describe(self, times: str) -> str:
+        """Say what it changes."""
+        return f"run {self.modules(times)} under autocast to bfloat16, which changes gradients"
+
+
 class ReleaseGradients(_Change, frozen=True, tag="release gradients"):
     """Gradients are freed as soon as the optimizer has used them."""
 
@@ -287,7 +297,7 @@ class HeldVariable(Record, frozen=True):
     num_storages: int
 
 
-ModuleChange: TypeAlias = Checkpoint | CheckpointSegments | Offload | HalfSaves
+ModuleChange: TypeAlias = Checkpoint | CheckpointSegments | Offload | HalfSaves | Autocast
 OptimizerChange: TypeAlias = ReleaseGradients | StepInBackward | WithoutForeach | Fused
 Change: TypeAlias = ModuleChange | OptimizerChange | DeleteVariable | ChunkLoss | SplitBatch
 

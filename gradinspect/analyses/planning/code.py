@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from gradinspect.analyses.planning.changes import (
+    Autocast,
     Checkpoint,
     CheckpointSegments,
     ChunkLoss,
@@ -61,6 +62,24 @@ _SEGMENTS = """\
         return run(starts[-1], len(sequence), input)
 
     sequence.forward = forward
+"""
+_AUTOCAST = """\
+def autocast_modules(model, paths):
+    from functools import partial
+
+    import torch
+
+    def run(module, forward, *args, **kwargs):
+        device = next(module.parameters()).device.type
+        with torch.autocast(device, torch.bfloat16):
+            result = forward(*args, **kwargs)
+        is_half = isinstance(result, torch.Tensor) and result.dtype is torch.bfloat16
+        return result.float() if is_half else result  # as what follows expects
+
+    for path in paths:
+        module = model.get_submodule(path)
+        if any(True for _ in module.parameters()):
+            module.forward = partial(run, module, module.forward)
 """
 _KEEPING = "create_selective_checkpoint_contexts([attrgetter(name)(torch.ops) for name in keep])"
 
@@ -165,6 +184,8 @@ def _helpers(changes: Sequence[ModuleChange]) -> list[str]:
         functions.append(offloading_code())
     if any(isinstance(change, HalfSaves) for change in changes):
         functions.append(halving_code())
+    if any(isinstance(change, Autocast) for change in changes):
+        functions.append(_AUTOCAST)
     return [f"{function}\n" for function in functions]
 
 
@@ -218,6 +239,8 @@ def _call(change: ModuleChange, root: str, host: str) -> str:
     if isinstance(change, CheckpointSegments):
         return f"checkpoint_segments({root}, {_quoted(change.path)}, {list(change.starts)})"
     paths = _paths(change.paths)
+    if isinstance(change, Autocast):
+        return f"autocast_modules({root}, {paths})"
     if not isinstance(change, Checkpoint):
         return saves_call(change, root, paths, host)
     if not change.kept:

@@ -82,8 +82,15 @@ def _end_of(statement: ast.stmt) -> Spot:
 
 
 def _contains(node: ast.AST, line: int) -> bool:
-    first: int | None = getattr(node, "lineno", None)
+    first = _first_line(node)
     return first is not None and first <= line <= (getattr(node, "end_lineno", None) or first)
+
+
+def _first_line(node: ast.AST) -> int | None:
+    """Return where a node begins, decorators included; None if it has no place."""
+    first: int | None = getattr(node, "lineno", None)
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return decorators[0].lineno if decorators else first
 
 
 def _scope_at(tree: ast.Module, line: int) -> _Scope:
@@ -237,7 +244,7 @@ def _after_last_use(way: Sequence[_Step], name: str) -> Spot | None:
     if last is None:
         return None
     for depth, step in enumerate(way):
-        statement = next(one for one in step.block if _contains(one, last.lineno))
+        statement = [one for one in step.block if (_first_line(one) or 0) <= last.lineno][-1]  # several may share it
         inner = way[depth + 1].block if depth + 1 < len(way) and statement is step.statement else []
         if not any(_contains(one, last.lineno) for one in inner):
             ends = isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue)

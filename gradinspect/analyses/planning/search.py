@@ -151,6 +151,7 @@ class PlanSearch:
             self._always = exact
         if self._rounds or not self._has_fitting():
             self._try_way(Block.halved)
+            self._try_way(Block.autocast)
         self._drop_what_is_not_needed()
 
     def _confirm(self) -> None:

@@ -117,6 +117,7 @@ class PlannedRuns:
         if any(isinstance(change, Offload) for change in plan.changes):
             return None
         began = self._begun.get(base) or self._start(base, is_silent=True)
+        self._begun[base] = self._begun.pop(base)  # the last one that is closed
         if not began.run.is_waiting or not _last_needs_most(began.plain):
             return None
         rest = msgspec.json.encode(Plan(changes=tuple(change for change in plan.changes if change not in base.changes)))

@@ -1,5 +1,6 @@
 """Search for a plan, and try it."""
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
@@ -18,21 +19,20 @@ from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.report import PlanReport
 from gradinspect.analyses.planning.search import PlanOutcome, PlanSearch, TimeIsOver
 from gradinspect.analyses.planning.trial import Trial, compare, seconds_of_a_step
-from gradinspect.cli.output.printing import is_watched, print_message
+from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running.planned_runs import PlannedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
 from gradinspect.cli.running.size_search import WholeSize, whole_size
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.renderers.terminal.text import cut_end
 from gradinspect.request import Request
-from gradinspect.units import escape_control, format_beside, format_bytes, format_count
+from gradinspect.units import escape_control, format_beside, format_count
 
 _ALTERNATES = (
     "Smaller batches were not tried: the program has optimizers that step after backward calls of their own, so that "
     "gradients of one would be added to those of the other."
 )
-PROGRESS_S = 10.0  # between two lines about what was tried
-PROGRESS_IN_A_FILE_S = 60.0  # where nobody waits for them
+PROGRESS_S = 10.0  # between two lines about what was tried, unless a plan needs less than all before
 MAX_COLUMNS = 80  # of a message about a plan
 ROUNDS = 2  # of the plain program and the plan, in turns
 
@@ -111,18 +111,17 @@ def _print_line(text: str) -> None:
 def _telling(
     measure: Callable[[Plan], PlanOutcome], limit: int, begun: float, budget: float, start_s: Callable[[], float]
 ) -> Callable[[Plan], PlanOutcome]:
-    """Measure until the budget is spent; write a line now and then: `tried 12 plans in 20 s, lowest peak 134.6 MiB`.
+    """Measure until the budget is spent; write the best so far: `tried 12 plans in 20 s, lowest peak 134.6 MiB`.
 
     The first plan that fits is written at once, so that one can go on with it.
 
     The first plan may still be run from the start at the end, which takes what the last start took: that is kept.
     """
-    told = monotonic()
-    period = PROGRESS_S if is_watched() else PROGRESS_IN_A_FILE_S
+    told, lowest = monotonic(), sys.maxsize
     done: list[PlanOutcome] = []
 
     def measured(plan: Plan) -> PlanOutcome:
-        nonlocal told
+        nonlocal told, lowest
         if monotonic() - begun + (start_s() if done else 0.0) >= budget:
             raise TimeIsOver
         done.append(measure(plan))
@@ -131,11 +130,12 @@ def _telling(
         if number == 1 and not done[-1].failure and done[-1].peak_bytes <= limit:
             peak = format_beside(done[-1].peak_bytes, limit)
             _print_line(f"first that fits, run: {peak}, {describe_plan(plan)}")
-        if peaks and monotonic() - told >= period:
-            told = monotonic()
+        least = min(peaks, default=lowest)
+        if peaks and (least < lowest or monotonic() - told >= PROGRESS_S):
+            told, lowest = monotonic(), least
             fits = f", {number} fit" if number else ""
             tried = f"tried {format_count(len(done), 'plan')} in {told - begun:.0f} s"
-            print_message(f"{tried}{fits}, lowest peak {format_bytes(min(peaks))}")
+            print_message(f"{tried}{fits}, lowest peak {format_beside(least, limit)}")
         return done[-1]
 
     return measured

@@ -172,9 +172,14 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Take what there is: the program has ended, or is about to be reported."""
         self._tracker.settle()
 
+    def has_result(self) -> bool:
+        """Return whether there was a backward call."""
+        counts = self._run.interceptor.counts
+        return bool(self.phases.step and counts.backwards + counts.grads)
+
     def result(self) -> StepMemory | None:
         """Return what was seen; None before the first backward call."""
-        if not self.phases.step or not self._run.interceptor.counts.backwards + self._run.interceptor.counts.grads:
+        if not self.has_result():
             return None
         self._require_measured_steps()
         sent = () if self._sent is None else self._sent.sent

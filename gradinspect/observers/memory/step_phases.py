@@ -42,11 +42,16 @@ class StepPhases:
         """Whether no step is under way: the last one is complete."""
         return self.phase in ("setup", "after step")
 
+    @property
+    def is_before_step(self) -> bool:
+        """Whether the next node begins a step."""
+        return self.is_between or self._has_closure
+
     def operator(self) -> None:
         """Go on to forward when a node has been made: a step begins, unless one is under way."""
         is_waiting = self.phase in ("setup", "after step", "after backward") or self._has_closure
         if is_waiting and next_sequence_nr() != self._nodes.setdefault(get_ident(), next_sequence_nr()):
-            self.step += self.is_between or self._has_closure
+            self.step += self.is_before_step
             self._has_closure = False
             self._enter("forward")
 

@@ -1,7 +1,7 @@
 """Count the floating point operations that a program takes, operator by operator, recomputation included.
 
-An operator counts when the next one begins: what follows the memory runs around this, and has seen by then whether the
-steps that count had ended before it.
+A step begins with its first node. What runs before, as the frozen first layers of a model do, belongs to it too, and it
+may be none that counts.
 """
 
 from collections.abc import Callable
@@ -15,17 +15,19 @@ from gradinspect.torch_api.modes import TorchDispatchMode
 class FlopTally(TorchDispatchMode):
     """Adds them up while it is active."""
 
-    def __init__(self, is_counting: Callable[[], bool]) -> None:
+    def __init__(self, is_counting: Callable[[], bool], is_between: Callable[[], bool]) -> None:
         """Start at zero.
 
         Args:
             is_counting: Whether the steps that count are still running.
+            is_between: Whether no step is under way.
         """
         super().__init__()
         self._flops = 0
-        self._pending = 0  # of the last operator
+        self._between = 0  # since the last step
         self.operators: set[str] = set()  # of forward: "aten.mm.default"
         self._is_counting = is_counting
+        self._is_between = is_between
 
     @property
     def flops(self) -> int:
@@ -34,9 +36,10 @@ class FlopTally(TorchDispatchMode):
         return self._flops
 
     def _take(self) -> None:
-        """Count the last operator."""
-        self._flops += self._pending if self._pending and self._is_counting() else 0
-        self._pending = 0
+        """Count what ran before a step, now that it is under way."""
+        if self._between and not self._is_between():
+            self._flops += self._between if self._is_counting() else 0
+            self._between = 0
 
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -46,7 +49,10 @@ class FlopTally(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         flops = call_flops(func, args, kwargs or {}, result)
         if flops and self._is_counting():
-            self._pending = flops
+            if self._is_between():
+                self._between += flops
+            else:
+                self._flops += flops
             if running_node() is None:
                 self.operators.add(str(func))
         return result

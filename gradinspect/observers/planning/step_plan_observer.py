@@ -48,7 +48,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._is_branch = False  # then only its peak, its work and what it moves are asked for
         self._steps = StepMemoryObserver(run, num_steps)
         self._applied = AppliedPlan(plan, run, self._before_call)
-        self._tally = FlopTally(lambda: self._steps.is_counting)
+        self._tally = FlopTally(lambda: self._steps.is_counting, lambda: self._steps.phases.is_before_step)
         self._offloads = any(isinstance(change, Offload) for change in plan.changes)
         self._moved = MovedBytes(lambda: self._steps.is_counting)
         self._can_offload = run.request.counts_as_cuda
@@ -111,6 +111,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
             self._applied.add(plan)
             self._steps.ledgers.forget_steps()
             self._is_branch = True
+            listeners = self._run.recorder.listeners
+            listeners[:] = [one for one in listeners if one not in (self._loss, self._optimizers)]
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a backward call as `fit` does, and at what the modules hold for it."""
@@ -134,11 +136,20 @@ class StepPlanObserver(Observer[PlannedSteps]):
         """Store the result so far."""
         self._steps.settle()
 
+    def has_result(self) -> bool:
+        """Return whether there was a backward call."""
+        return self._steps.has_result()
+
     def result(self) -> PlannedSteps | None:
         """Return what was seen; None before the first backward call."""
         memory = self._steps.result()
         if memory is None:
             return None
+        moved_bytes = self._moved.num_bytes // max(len(memory.steps), 1)
+        if self._is_branch:
+            return PlannedSteps(
+                memory=memory, flops=self._tally.flops, products=(), roots=(), uses=(), moved_bytes=moved_bytes
+            )
         deletions, held = self._held.found(self._steps.ledgers.meant)
         return PlannedSteps(
             memory=memory,
@@ -155,7 +166,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
             backward=self._backward,
             chunked=self._loss.offers(),
             held=held,
-            moved_bytes=self._moved.num_bytes // max(len(memory.steps), 1),
+            moved_bytes=moved_bytes,
             can_offload=self._can_offload,
             alternates=self._order.alternates,
         )

@@ -84,6 +84,32 @@ def test_another_variable_of_the_same_name_does_not_matter(source: str) -> None:
     assert after(source, "out") is not None
 
 
+@pytest.mark.parametrize(
+    ("source", "last"),
+    [
+        (
+            "for x in data:\n    z = f(x); out = model(z); loss = out.sum() + z.sum()\n    loss.backward()\n",
+            "loss = out.sum() + z.sum()",
+        ),
+        ("for x in data:\n    z = f(x); loss = z.sum(); loss.backward()\n    step()\n", "loss.backward()"),
+        (
+            "for x in data:\n    z = f(x)\n    loss = model(x)\n    loss.backward()\n    @part(z)\n    def g(): pass\n",
+            "@part(z)\ndef g():\n    pass",
+        ),
+    ],
+)
+def test_a_deletion_comes_after_all_statements_of_its_line(source: str, last: str) -> None:
+    """One that is written on a line of its own can come nowhere else."""
+    seen = next(number for number, line in enumerate(source.splitlines(), 1) if "backward" in line)
+    spot = deletable_after(source, seen, "z")
+
+    assert spot is not None
+    changed = with_deletions(ast.parse(source), [(spot, "z")])
+    body = changed.body[0].body  # type: ignore[attr-defined]  # of the loop
+    number = next(number for number, statement in enumerate(body) if isinstance(statement, ast.Delete))
+    assert ast.unparse(body[number - 1]) == last
+
+
 def test_a_deletion_comes_after_the_whole_statement() -> None:
     """Of two statements that end on one line, it follows the one at its indentation."""
     tree = with_deletions(ast.parse(LOOP), [(Spot(5, 4), "out")])

@@ -2,6 +2,7 @@
 
 from gradinspect.analyses.planning.blocks import blocks_of
 from gradinspect.analyses.planning.changes import (
+    Autocast,
     Change,
     Checkpoint,
     CheckpointSegments,
@@ -34,9 +35,9 @@ def measured(plan: Plan) -> PlanOutcome:
     """Need 1,000 bytes, of which gradients are 100; computing a block again costs 10, without its products 1."""
     peak, flops, moved = 1000, 1000, 0
     for change in plan.changes:
-        if isinstance(change, Offload | HalfSaves):
+        if isinstance(change, Offload | HalfSaves | Autocast):
             saved = len(change.paths) * (60 if change.paths[0].endswith("mlp") else 100)
-            peak -= saved if isinstance(change, Offload) else saved // 2
+            peak -= saved if isinstance(change, Offload) else saved // (4 if isinstance(change, Autocast) else 2)
             moved += saved if isinstance(change, Offload) else 0
             continue
         if not isinstance(change, Checkpoint):
@@ -145,6 +146,21 @@ def test_saves_in_half_precision_come_last() -> None:
     assert first == (HalfSaves(root=0, paths=tuple(f"h.{n}" for n in range(6)), class_name="Block", num_alike=8),)
     assert rounded(700, rounds=True).fitting[-1].plan.changes == others[-1]
     assert not any(isinstance(change, HalfSaves) for one in rounded(700).fitting for change in one.plan.changes)
+
+
+def test_autocast_is_tried_after_saves_in_half_precision() -> None:
+    """It rounds as much; in this fake program it frees less, so that only the table of what was run has it."""
+    tried: list[Plan] = []
+
+    def measure(plan: Plan) -> PlanOutcome:
+        tried.append(plan)
+        return measured(plan)
+
+    PlanSearch(1, USES, KEPT, measure).run(measured(Plan()), [])
+    kinds = [type(plan.changes[0]) for plan in tried if plan.changes]
+
+    assert Autocast in kinds
+    assert kinds.index(HalfSaves) < kinds.index(Autocast)
 
 
 def test_a_loss_that_cannot_be_changed_is_not_tried_again() -> None:

@@ -23,7 +23,7 @@ import sys
 from msgspec.structs import asdict
 from pathlib import Path
 from gradinspect.analyses.planning.changes import (
-    Checkpoint, Fused, HalfSaves, Plan, ReleaseGradients, StepInBackward, WithoutForeach
+    Autocast, Checkpoint, Fused, HalfSaves, Plan, ReleaseGradients, StepInBackward, WithoutForeach
 )
 from gradinspect.analyses.planning.changes import NamedPlace
 from gradinspect.cli.running.planned_runs import PlannedRuns
@@ -41,6 +41,7 @@ for changes in (
     (Checkpoint(**of),),
     (release, Checkpoint(**of, kept=("aten.addmm.default",))),
     (HalfSaves(**of),),
+    (Autocast(**of),),
     (release,),
     (stepping, Checkpoint(**of)),
     (single,),
@@ -55,7 +56,7 @@ runs.close()
 """
 
 
-NUM_PLANS = 7
+NUM_PLANS = 8
 
 
 def compared(folder: Path, size: str, steps: int = 2) -> list[str]:
@@ -76,6 +77,11 @@ def test_a_plan_in_the_last_step_needs_what_it_needs_from_the_start(tmp_path: Pa
 def test_a_plan_in_the_only_step_needs_what_it_needs_from_the_start(tmp_path: Path) -> None:
     """Its optimizers are found, though the collector had frozen them before the program went on."""
     assert compared(tmp_path, "256", steps=1) == ["False False  True"] * NUM_PLANS
+
+
+def test_what_is_frozen_before_the_first_node_counts_in_its_own_step(tmp_path: Path) -> None:
+    """That of a step which is not asked for counts nowhere, so that a plan has the same work from the start."""
+    assert compared(tmp_path, "256; layers[0].requires_grad_(False)") == ["True False  True"] * NUM_PLANS
 
 
 def test_where_an_earlier_step_needs_more_the_whole_program_is_run(tmp_path: Path) -> None:

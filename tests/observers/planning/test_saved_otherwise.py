@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812  # as everybody does
 
-from gradinspect.analyses.planning.changes import HalfSaves, Offload
+from gradinspect.analyses.planning.changes import Autocast, HalfSaves, Offload
 from gradinspect.analyses.planning.code import applied_code
 from gradinspect.analyses.planning.trial import RealSteps, compare
 from gradinspect.observers.planning.gradient_digests import digests_of
@@ -91,3 +91,28 @@ def test_weights_stay_and_what_two_nodes_save_is_copied_once(change: Offload | H
 
     assert product._raw_saved_mat1.data[1] is square._raw_saved_self.data[1]
     assert product._raw_saved_mat2.data[0] is None
+
+
+def autocast_linears(*paths: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the result and a gradient of two layers, some parts of which run under autocast."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8))
+    if paths:
+        change = Autocast(root=0, paths=paths, class_name="Linear", num_alike=2)
+        exec(applied_code([change], "cpu"), {"model": model})  # noqa: S102  # what is printed
+    result = model(torch.randn(32, 64))
+    result.square().mean().backward()
+    gradient = model[0].weight.grad
+    assert gradient is not None
+    return result.detach(), gradient
+
+
+def test_autocast_gives_what_follows_the_dtype_that_it_expects() -> None:
+    """The layers after a module that runs under autocast are not; and one without parameters stays as it is."""
+    result, gradient = autocast_linears()
+    near, close = autocast_linears("0", "1")
+
+    assert near.dtype is result.dtype
+    assert not torch.equal(result, near)
+    assert torch.allclose(result, near, atol=0.05)
+    assert 0 < (close - gradient).norm() < 0.05 * gradient.norm()

@@ -29,12 +29,11 @@ from gradinspect.units import format_beside, format_bytes, format_count
 
 MAX_PLANS = 5
 _TRIED = (
-    "checkpoints of modules, freeing gradients earlier, optimizers that need less, deletions, a loss in chunks, "
-    "half-precision saves"
+    "checkpoints, gradients freed earlier, optimizers that need less, deletions, chunked loss, bfloat16 saves, autocast"
 )
 _OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
-_NOT_SPLIT = "smaller batches (--split NAME)"
-_NOT_OFFLOADED = "offloading (--device cuda)"
+_NOT_SPLIT = "--split NAME"
+_NOT_OFFLOADED = "--device cuda"
 _SHORT = {SCRATCH: "scratch memory of some kernels", FRAGMENTS: "fragmentation"}
 _OF_RANKS = "buffers of NCCL"  # a plan is for one process
 
@@ -60,6 +59,8 @@ class PlanPage(Page):
         yield Text()
         for note in (*_search_notes(report), *report.search.refused, *map(held_sentence, report.held), *report.notes):
             yield from self.paragraph(note)
+        if not search.fitting:
+            return  # what is not counted would come on top
         not_counted = [_SHORT.get(what, what) for what in report.not_counted if what != _OF_RANKS]
         yield from self.paragraph(f"Not counted: {', '.join(not_counted)}.")
 
@@ -154,18 +155,22 @@ def _excess_lines(report: PlanReport) -> Iterator[str]:
 def _search_notes(report: PlanReport) -> Iterator[str]:
     """Say what was tried, and what was not: all of it only where nothing fits."""
     search = report.search
-    not_tried = [f"steps inside backward: {report.stepping_refused}"] if report.stepping_refused else []
-    if not search.fitting:
-        not_tried += [] if report.splits else [_NOT_SPLIT]
-        not_tried += [] if report.offloads else [_NOT_OFFLOADED]
     if search.is_cut:
-        yield cut_sentence(report)
+        yield f"{cut_sentence(report)}{_not_tried(report)}"
     elif not search.fitting:
-        yield f"Tried: {_TRIED}."
-    if not_tried and not (search.fitting and search.fitting[0] == search.plain):
-        yield f"Not tried: {'; '.join(not_tried)}."
+        yield f"Tried: {_TRIED}.{_not_tried(report)}"
+    elif search.fitting[0] != search.plain and report.stepping_refused:
+        yield _not_tried(report).strip()
     if report.offloads:
         yield _OFFLOADED
+
+
+def _not_tried(report: PlanReport) -> str:
+    """Say what was not tried, and why; "" if that is nothing. Options are named only where nothing fits."""
+    options = [] if report.splits or report.search.fitting else [_NOT_SPLIT]
+    options += [] if report.offloads or report.search.fitting else [_NOT_OFFLOADED]
+    steps = [f"steps inside backward: {report.stepping_refused}"] if report.stepping_refused else []
+    return f" Not tried: {', '.join([*options, *steps])}." if options or steps else ""
 
 
 def _range(seconds: tuple[float, float]) -> str:
