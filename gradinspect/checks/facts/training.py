@@ -148,6 +148,14 @@ class SharedWeights(Record, frozen=True, kw_only=True):
     used: Frame | None = None
 
 
+class LaggingBuffers(Record, frozen=True, kw_only=True):
+    """The parameters of a copy follow those of a model, and its buffers do not, although it is called in eval mode."""
+
+    model: str  # its class
+    names: tuple[str, ...]  # of the buffers
+    followed: Frame | None = None  # the line that updates the parameters of the copy
+
+
 class MovedFrozen(Record, frozen=True, kw_only=True):
     """An optimizer has changed parameters that do not require grad."""
 

@@ -109,6 +109,18 @@ class ConstantTerm(Record, frozen=True, kw_only=True):
     backward: Frame | None = None
 
 
+class IdleTerm(Record, frozen=True, kw_only=True):
+    """A term of a loss that reaches only what another optimizer holds, and was cut off from what this one trains."""
+
+    op: str  # that detached it
+    cause: DetachCause
+    optimizer: str  # that steps after backward
+    other: str  # that holds what the term reaches, and does not
+    cut: Frame | None = None
+    term: Frame | None = None
+    backward: Frame | None = None
+
+
 class SampledInput(Record, frozen=True, kw_only=True):
     """A layer is given what a distribution sampled without a gradient, and the loss trains the distribution."""
 

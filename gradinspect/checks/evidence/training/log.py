@@ -19,6 +19,7 @@ from torch import nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
+from gradinspect.checks.evidence.in_place.lagging_buffers import LaggingBuffersLog
 from gradinspect.checks.evidence.in_place.shared_weights import SharingWeights
 from gradinspect.checks.evidence.in_place.unmoved import Unmoved, unmoved_fact
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
@@ -87,6 +88,7 @@ class TrainingLog:
         self._emptied = EmptiedIterators(recorder, folder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._sharing = SharingWeights(recorder, self._gradients, self._shared_at, folder)
+        self._lagging = LaggingBuffersLog(recorder, self._gradients, lambda one: self._frame(self._flow_frame(one)))
         self._num_calls_before_step = 0  # of torch functions, when an optimizer last stepped
         self._attached = ExitStack()
         self._unloaded: list[NothingLoaded] = []
@@ -165,6 +167,7 @@ class TrainingLog:
         self._gradients.begin(leaves, call.frame, self._scaled.scaler_in(walked.walk.sequence_nrs), uses)
         if self._gradients.num_backwards <= LEAST_STEPS:
             self._note_modules()
+        self._lagging.begin()
         self._parameters.begin(walked, leaves, self._recorder.called_modules(), self._gradients.backward)
         self._modes.begin([leaf for leaf, _ in leaves], self._recorder.frames.number_of(call.frame))
 
@@ -355,6 +358,7 @@ class TrainingLog:
         yield from self._unmoved()
         yield from self._unloaded
         yield from self._sharing.facts()
+        yield from self._lagging.found.values()
 
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}

@@ -24,6 +24,7 @@ from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
+from gradinspect.checks.evidence.values.idle_terms import IdleTerms
 from gradinspect.checks.evidence.values.loss_terms import (
     PROBABILITIES,
     constant_terms,
@@ -112,6 +113,7 @@ class GradientCuts:
         self._constant: dict[tuple[Frame | None, Frame | None], ConstantTerm] = {}  # by the lines of a term
         self._numeric: dict[int | None, tuple[NumberTerm, Frame | None]] = {}  # by the frames of what read the number
         self._perhaps: dict[str, None] = {}  # what may be meant
+        self._idle = IdleTerms(flow, self._frame)
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._has_missed = False  # a call that may have reached any leaf
         self._attached = ExitStack()
@@ -144,6 +146,8 @@ class GradientCuts:
         for root in roots:
             yield from self._wrong_terms(root, backward)
             self._note_constant_terms(graph, root, backward)
+            if call.kind == "backward" and not self._flow.is_full:
+                self._idle.begin(root, backward)
             self._note_what_may_be_meant(graph, root, call)
 
     def unobserved(self) -> None:
@@ -170,6 +174,8 @@ class GradientCuts:
         records = list(self._records(wanted))
         yield from self._by_cause(records)
         detached = {record.cut for record in records}
+        for idle in self._idle.found():
+            yield from self._judged(idle)
         for term in (*self._constant.values(), *self._numeric_terms()):
             if term.cut not in detached:
                 yield from self._judged(term)
@@ -315,6 +321,7 @@ class GradientCuts:
             held = [tensor for group in optimizer.param_groups for tensor in group["params"]]
             without = [tensor for tensor in held if tensor.requires_grad and is_leaf(tensor) and tensor.grad is None]
             self._filled |= {id(tensor) for tensor in held if tensor.grad is not None}
+            self._idle.stepped(optimizer)
             if not type(optimizer).__module__.startswith("torch.optim"):  # it may be given the gradients
                 without = [tensor for tensor in without if id(tensor) not in self.reached]
             self._want(without, held, lambda: self._step(optimizer), sys._getframe(1))

@@ -34,8 +34,8 @@ _PRODUCTS = frozenset(("mul", "div", "true_divide"))
 _RESIDUAL = frozenset((
     "pow", "square", "abs", "norm", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
 ))  # fmt: skip
-_ADDS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))
-_SCALAR = _ADDS | frozenset(("mul", "rmul", "imul", "div", "truediv", "true_divide", "neg", "float", "to"))
+ADDS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))
+SCALAR = ADDS | frozenset(("mul", "rmul", "imul", "div", "truediv", "true_divide", "neg", "float", "to"))
 _WEIGHTS = frozenset(("mul", "rmul", "imul"))
 _REDUCTIONS = frozenset((
     "mean", "kl_div", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "nll_loss",
@@ -167,8 +167,8 @@ def _leaves(calls: Sequence[Call], numbers: set[int]) -> set[int]:
 
 def constant_terms(calls: Sequence[Call], root: Read) -> Iterator[Term]:
     """Walk back from a scalar loss over what is added up in it. NOTE [Constant terms on purpose]."""
-    for number in calls_behind(calls, root, _SCALAR):
-        if calls[number].name.strip("_") not in _ADDS:
+    for number in calls_behind(calls, root, SCALAR):
+        if calls[number].name.strip("_") not in ADDS:
             continue
         for read in calls[number].reads:
             cut, reduced = (None, None) if read.is_live else _detached(calls, read.call)
@@ -190,7 +190,7 @@ def _scales_another(calls: Sequence[Call], root: Read, cut: int) -> bool:
     given = (
         read.call
         for number in _behind(calls, root, frozenset())
-        if calls[number].name.strip("_") not in _ADDS
+        if calls[number].name.strip("_") not in ADDS
         for read in calls[number].reads
         if not read.is_live and read.call > OUTSIDE
     )
@@ -232,7 +232,7 @@ def sampled_inputs(calls: Sequence[Call], root: Read) -> Iterator[Term]:
     scored = {one.draw for one in read if one.layer is None}
     direct = _behind(calls, root, _RESIDUAL) if into_layers else set()
     for one in into_layers[:MAX_DRAWS]:
-        is_term = one.layer == one.reader or calls[one.reader].name.strip("_") in _ADDS
+        is_term = one.layer == one.reader or calls[one.reader].name.strip("_") in ADDS
         is_direct = one.reader in direct and not _leads_to_another(calls, one.reader, one.draw)
         is_path = is_direct or not (one.draw in scored or one.layer != one.reader)
         if is_term and is_path and not live.isdisjoint(ancestors(calls, one.draw)):
