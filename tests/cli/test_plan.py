@@ -353,17 +353,25 @@ def test_the_work_of_a_split_batch_is_that_of_the_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_half_precision_comes_last_and_needs_what_it_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ("as bfloat16", "tensor.to(torch.bfloat16)"),
+        ("under autocast to bfloat16", "with torch.autocast(device, torch.bfloat16):"),
+    ],
+    ids=["saves", "autocast"],
+)
+def test_half_precision_comes_last_and_needs_what_it_says(change: str, line: str, tmp_path: Path) -> None:
     """If that is asked for, last: its peak is the allocator's when the code is pasted."""
     program = GPT.replace("    optimizer.zero_grad()\n", "") + "    optimizer.zero_grad()\n"
     _, figures = planned(program, tmp_path, "--fit", "1100KiB", "--inexact")
-    best = next(plan for plan in figures["plans"] if "bfloat16" in plan["change"])
+    best = next(plan for plan in figures["plans"] if change in plan["change"])
 
     assert "bfloat16" in figures["plans"][-1]["change"]
     assert not best["exact"]
     assert best["moved_bytes"] == 0
     assert best["flops_ratio"] == 1
-    assert "with torch.autocast(device, torch.bfloat16):" in best["code"]  # which needs less here than saves in half
+    assert line in best["code"]
 
     assert not any("offload" in plan["change"] for plan in figures["plans"])  # on the CPU nothing is gained by it
 

@@ -44,7 +44,7 @@ class NamedPlace(Record, frozen=True):
 class _Change(Record, frozen=True):
     """One change of a program. What a kind of change does beside its code is declared with it."""
 
-    rounding: ClassVar[int] = 0  # of gradients: 0 as before, 1 otherwise, 2 in half precision
+    rounding: ClassVar[int] = 0  # of gradients: 0 as before, 1 otherwise, 2 in half precision, 3 outputs, too
 
     def describe(self, times: str) -> str:
         """Say what it changes, with this sign before a number of modules."""
@@ -124,7 +124,7 @@ class HalfSaves(_OnBlock, frozen=True, tag="half saves"):
 class Autocast(_OnBlock, frozen=True, tag="autocast"):
     """The forward of some modules runs under autocast: products are made of, and saved as, bfloat16."""
 
-    rounding: ClassVar[int] = 2
+    rounding: ClassVar[int] = 3
 
     def describe(self, times: str) -> str:
         """Say what it changes."""
@@ -337,7 +337,7 @@ def is_exact(plan: Plan) -> bool:
 
 
 def rounding_of(plan: Plan) -> int:
-    """Return how gradients are rounded: 0 as before, 1 otherwise, 2 in half precision."""
+    """Return how gradients are rounded: 0 as before, 1 otherwise, 2 in half precision, 3 outputs, too."""
     return max((change.rounding for change in plan.changes), default=0)
 
 
