@@ -1,7 +1,7 @@
 # expect: GI311
 # why: reaches nothing that self.opt_maker updates
-# advice: Remove detach() at detached_in_both_steps.py:35
-# lines: detached=35 term=36
+# advice: Remove detach() at detached_in_both_steps.py:33
+# lines: detached=33 term=34
 import torch
 from torch import nn
 from torch.nn import functional as F
