@@ -11,6 +11,7 @@ optimizers in one backward, and those that are added up over several, are not re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from weakref import ref
 
 from torch.optim.optimizer import Optimizer
 
@@ -21,10 +22,9 @@ from gradinspect.checks.evidence.values.loss_terms import ADDS, SCALAR
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, calls_behind
 from gradinspect.checks.facts.values import IdleTerm
 from gradinspect.graph import Frame
-from gradinspect.recording.names.instances import instances_of
 
 LEAST_ROUNDS = 2
-MAX_ROUNDS = 12  # backward calls that are looked at
+MAX_ROUNDS = 12  # backward calls that are looked at, for each optimizer that has stepped
 _CAUSES = frozenset(("detach", "data", "grad_off"))
 _Key = tuple[int | None, int | None]  # the frames of a term and of what cut it off
 
@@ -36,6 +36,13 @@ class _Split(NamedTuple):
     cut: int
     reached: frozenset[int]  # leaves
     lost: frozenset[int]
+
+
+class _Stepper(NamedTuple):
+    """An optimizer that has stepped."""
+
+    optimizer: ref[Optimizer]
+    name: str
 
 
 @dataclass
@@ -54,15 +61,14 @@ class IdleTerms:
     _seen: dict[_Key, _Seen] = field(default_factory=dict)
     _open: list[tuple[_Key, _Split, Frame | None]] = field(default_factory=list)  # since the last backward
     _stepped: dict[int, set[int]] = field(default_factory=dict)  # since then: the ids of optimizers, what they hold
-    _names: dict[int, str] = field(default_factory=dict)  # of optimizers that have stepped
+    _steppers: dict[int, _Stepper] = field(default_factory=dict)  # by the ids of optimizers
     _num_calls: int = 0
 
     def begin(self, root: Read, backward: Frame | None) -> None:
         """Judge what the last call has shown, and look at the terms of the next one."""
         self._judge()
         self._num_calls += 1
-        num_optimizers = len(instances_of(Optimizer))
-        if num_optimizers == 1 or self._num_calls > MAX_ROUNDS * num_optimizers:
+        if self._num_calls > MAX_ROUNDS * max(1, len(self._steppers)):
             return
         calls = self.flow.calls
         for one in split_terms(calls, root):
@@ -71,8 +77,9 @@ class IdleTerms:
 
     def stepped(self, optimizer: Optimizer) -> None:
         """Note a step."""
-        if id(optimizer) not in self._names:
-            self._names[id(optimizer)] = name_of_optimizer(optimizer)
+        known = self._steppers.get(id(optimizer))
+        if known is None or known.optimizer() is not optimizer:
+            self._steppers[id(optimizer)] = _Stepper(ref(optimizer), name_of_optimizer(optimizer))
         if self._open:
             self._stepped.setdefault(id(optimizer), set()).update(map(id, held_by(optimizer)))
 
@@ -92,7 +99,7 @@ class IdleTerms:
             calls = self.flow.calls
             fact = IdleTerm(
                 op=calls[one.cut].name, cause=calls[one.cut].cause or "unknown", cut=self.line(key[1]),
-                term=self.line(key[0]), backward=backward, optimizer=self._names[trained], other=owner,
+                term=self.line(key[0]), backward=backward, optimizer=self._steppers[trained].name, other=owner,
             )  # fmt: skip
             seen = self._seen.setdefault(key, _Seen(fact))
             seen.num_rounds += 1
@@ -100,10 +107,10 @@ class IdleTerms:
 
     def _owner(self, reached: Collection[int]) -> str | None:
         """Name the optimizer that has stepped before, and holds all that a term reaches."""
-        for optimizer in instances_of(Optimizer):
-            name = self._names.get(id(optimizer))
-            if name is not None and reached and {id(one) for one in held_by(optimizer)}.issuperset(reached):
-                return name
+        for stepper in self._steppers.values():
+            optimizer = stepper.optimizer()
+            if optimizer is not None and reached and {id(one) for one in held_by(optimizer)}.issuperset(reached):
+                return stepper.name
         return None
 
     def _ids(self, leaves: Collection[int]) -> set[int]:
