@@ -155,7 +155,9 @@ def _few_parameters(module: nn.Module) -> _Values:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    return type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided and ops.numel(tensor) > 0
+    """Return whether it has values to compare."""
+    is_dense = type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided and not tensor.is_meta
+    return is_dense and ops.numel(tensor) > 0
 
 
 def _copied(values: _Values) -> _Values:
@@ -164,10 +166,11 @@ def _copied(values: _Values) -> _Values:
 
 def _changed(before: _Values, now: _Values) -> list[str]:
     """List the names under which there are other values than before."""
-    return [
-        name for name, tensor in now.items()
-        if name in before and not (before[name].device == tensor.device and ops.equal(before[name], ops.detach(tensor)))
-    ]  # fmt: skip
+    return [name for name, tensor in now.items() if name in before and not _is_equal(before[name], tensor)]
+
+
+def _is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.device == other.device and one.dtype is other.dtype and ops.equal(one, ops.detach(other))
 
 
 def _is_used(copy: nn.Module, name: str, called: Collection[int]) -> bool:
