@@ -74,11 +74,10 @@ def _cached(info: Any) -> fx.Graph | None:
     text = parts.get("_code") if isinstance(parts, dict) else None
     if not isinstance(text, str):
         return None
-    try:
+    with suppress(SyntaxError, ValueError, TypeError, RuntimeError):  # a form of text that is not known here
         (function,) = ast.parse(text.strip()).body
-    except (SyntaxError, ValueError):
-        return None
-    return _Text().graph(function) if isinstance(function, ast.FunctionDef) else None
+        return _Text().graph(function) if isinstance(function, ast.FunctionDef) else None
+    return None
 
 
 class _Text:
@@ -111,7 +110,8 @@ class _Text:
             case ast.Attribute():  # a part of the module
                 return self._graph.create_node("get_attr", name, (), {}, name)
             case _:  # arithmetic of sizes
-                target = _Named(type(getattr(value, "op", value)).__name__.lower())
+                kind = type(getattr(value, "op", value)).__name__.lower()
+                target = _Named("mul" if kind == "mult" else kind)  # as `operator` calls it
                 return self._added(target, [self._value(one) for one in ast.walk(value) if _is_name(one)], name)
 
     def _added(self, target: Any, arguments: Any, name: str, rest: dict[str, Any] | None = None) -> fx.Node:
