@@ -25,7 +25,8 @@ IDLE = Rule(
   optimizer_j = torch.optim.SGD(judge.parameters(), lr=0.1)
   for _ in range(4):
       fake = maker(torch.randn(8, 4))
-      loss_j = (judge(fake.detach()) ** 2).mean() + ((judge(torch.randn(8, 2)) - 1) ** 2).mean()
+      loss_j = (judge(fake.detach()) ** 2).mean()
+      loss_j = loss_j + ((judge(torch.randn(8, 2)) - 1) ** 2).mean()
       optimizer_j.zero_grad()
       loss_j.backward()
       optimizer_j.step()
