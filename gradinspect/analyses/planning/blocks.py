@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gradinspect.analyses.planning.changes import Autocast, Checkpoint, HalfSaves, ModuleUse, Offload
+from gradinspect.analyses.planning.changes import Autocast, Checkpoint, HalfSaves, ModuleChange, ModuleUse, Offload
 from gradinspect.analyses.structure.call_names import INDEX
 
 MAX_BLOCKS = 6  # repeated blocks and large modules that are tried
@@ -37,17 +37,9 @@ class Block(NamedTuple):
             keeps_statistics=self.keeps_statistics,
         )
 
-    def offloaded(self, paths: Sequence[str]) -> Offload:
-        """Move to the CPU what some of them save."""
-        return Offload(root=self.root, paths=tuple(paths), class_name=self.class_name, num_alike=len(self.paths))
-
-    def halved(self, paths: Sequence[str]) -> HalfSaves:
-        """Hold in half precision what some of them save."""
-        return HalfSaves(root=self.root, paths=tuple(paths), class_name=self.class_name, num_alike=len(self.paths))
-
-    def autocast(self, paths: Sequence[str]) -> Autocast:
-        """Run some of them under autocast."""
-        return Autocast(root=self.root, paths=tuple(paths), class_name=self.class_name, num_alike=len(self.paths))
+    def changed(self, paths: Sequence[str], kind: type[Offload | HalfSaves | Autocast]) -> ModuleChange:
+        """Change some of them in a way that is told no more than which they are."""
+        return kind(root=self.root, paths=tuple(paths), class_name=self.class_name, num_alike=len(self.paths))
 
 
 def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:

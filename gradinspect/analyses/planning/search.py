@@ -23,11 +23,14 @@ from typing import TypeAlias
 from gradinspect.analyses.memory.step import AliveRow, Origin, StorageKind
 from gradinspect.analyses.planning.blocks import Block, blocks_of
 from gradinspect.analyses.planning.changes import (
+    Autocast,
     Change,
     CheckpointSegments,
     DeleteVariable,
+    HalfSaves,
     ModuleChange,
     ModuleUse,
+    Offload,
     Plan,
     module_changes_of,
     rounding_of,
@@ -143,15 +146,15 @@ class PlanSearch:
         self._accept(offers)
         self._try_modules()
         if self._offloads:
-            self._try_way(Block.offloaded)
+            self._try_way(partial(Block.changed, kind=Offload))
         exact = self._always
         if self._rounds or not self._has_fitting():
             self._round(rounding)
         if self._has_fitting():
             self._always = exact
         if self._rounds or not self._has_fitting():
-            self._try_way(Block.halved)
-            self._try_way(Block.autocast)
+            self._try_way(partial(Block.changed, kind=HalfSaves))
+            self._try_way(partial(Block.changed, kind=Autocast))
         self._drop_what_is_not_needed()
 
     def _confirm(self) -> None:

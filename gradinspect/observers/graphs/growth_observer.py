@@ -86,8 +86,9 @@ class GrowthObserver(Observer[Growth]):
         live = LiveGraph(tensors_with_graph(), self._recorder.others, call.outputs)
         try:
             self._number_of = live.number_of
-            own = {live.number_of(node) for node in reachable(grad_fns_of(call.outputs))}
-            self._new = own - self._passed
+            own = reachable(grad_fns_of(call.outputs))
+            numbers = set(map(live.number_of, own))
+            self._new = numbers - self._passed
             old = [node for node in live.nodes if self._is_old(node)]
             self._iterations.append(
                 Iteration(
@@ -100,15 +101,14 @@ class GrowthObserver(Observer[Growth]):
                 )
             )
             if self.is_done and old:
-                self._holders = tuple(self._find_holders(live, call))
+                self._holders = tuple(self._find_holders(live, call, own))
         finally:
             live.close()
-        self._passed |= own
+        self._passed |= numbers
         self._boundary, self._boundaries = self._recorder.next_number(), self._recorder.others.clocks()
 
-    def _find_holders(self, live: "LiveGraph", call: EngineCall) -> Iterator[Holder]:
+    def _find_holders(self, live: "LiveGraph", call: EngineCall, own: list[Any]) -> Iterator[Holder]:
         """Find what keeps old nodes alive: tensors that the program holds, the newest graph itself, gradients."""
-        own = reachable(grad_fns_of(call.outputs))
         joined = self._joined(own)
         if joined is not None:
             yield joined

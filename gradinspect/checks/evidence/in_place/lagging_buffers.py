@@ -21,6 +21,7 @@ from gradinspect.checks.facts.training import LaggingBuffers
 from gradinspect.graph import Frame
 from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.values.magnitudes import why_unread
 from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import Unobserved
 from gradinspect.torch_api.modules import own_buffers, own_parameters
@@ -156,8 +157,8 @@ def _few_parameters(module: nn.Module) -> _Values:
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Return whether it has values to compare."""
-    is_dense = type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided and not tensor.is_meta
-    return is_dense and ops.numel(tensor) > 0
+    is_dense = type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided
+    return is_dense and why_unread(tensor) is None and ops.numel(tensor) > 0
 
 
 def _copied(values: _Values) -> _Values:
