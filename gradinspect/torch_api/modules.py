@@ -1,5 +1,6 @@
 """The members of an nn.Module, and the global module hooks."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FrameType
 from typing import Any
@@ -30,20 +31,26 @@ _FORWARD_HOOKS = tuple(
 
 def own_parameters(module: nn.Module) -> Mapping[str, Any]:
     """Return a module's own parameters. Unlike `parameters()`, it never runs user code."""
-    found: Mapping[str, Any] = vars(module).get("_parameters", {})
+    found: Mapping[str, Any] = _uncounted(vars(module).get("_parameters", {}))
     return found
 
 
 def own_buffers(module: nn.Module) -> dict[str, Any]:
     """Return a module's own buffers."""
-    found: dict[str, Any] = vars(module).get("_buffers", {})
+    found: dict[str, Any] = _uncounted(vars(module).get("_buffers", {}))
     return found
 
 
 def own_children(module: nn.Module) -> Mapping[str, nn.Module | None]:
     """Return a module's direct submodules."""
-    found: Mapping[str, nn.Module | None] = vars(module).get("_modules", {})
+    found: Mapping[str, nn.Module | None] = _uncounted(vars(module).get("_modules", {}))
     return found
+
+
+def _uncounted(members: Any) -> Any:
+    """Return members past methods that a program's own kind of dict has, which may count or log who reads."""
+    is_plain = type(members) in {dict, OrderedDict} or not isinstance(members, dict)
+    return members if is_plain else dict(dict.items(members))
 
 
 def call_keywords(frame: FrameType | None) -> Mapping[str, object]:

@@ -37,8 +37,36 @@ count_in_instances(nn.Module, "training")
 count_in_instances(torch.optim.Optimizer, "param_groups")
 count_in_instances(torch.optim.Optimizer, "state")
 
+
+class Members(dict):
+    """A module's members, which count who asks for them."""
+
+    def items(self):
+        counts["items"] += 1
+        return super().items()
+
+    def __getitem__(self, name):
+        counts["members[]"] += 1
+        return super().__getitem__(name)
+
+    def __iter__(self):
+        counts["iter(members)"] += 1
+        return super().__iter__()
+
+
+class Parameter(nn.Parameter):
+    """A class of parameters with properties of its own."""
+
+
+for name in ("grad", "requires_grad", "shape", "grad_fn"):
+    value = vars(torch._C.TensorBase)[name]
+    count(Parameter, name, value.__get__, value.__set__)
+
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 3))
+model[0].weight = Parameter(model[0].weight.detach())
+model._modules = Members(model._modules)
+model[1]._buffers = Members(model[1]._buffers)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 for _ in range(3):
     optimizer.zero_grad()

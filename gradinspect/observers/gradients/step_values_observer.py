@@ -32,6 +32,7 @@ from gradinspect.torch_api.backends import compiling_with
 from gradinspect.torch_api.compilations import graph_breaks, num_compiled_graphs
 from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.modules import own_buffers, own_children
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import plain_tensors_only
 
@@ -230,13 +231,13 @@ def _buffers() -> Iterator[tuple[str, torch.Tensor]]:
     parents = {
         id(child): (module, name)
         for module in modules
-        for name, child in vars(module).get("_modules", {}).items()
+        for name, child in own_children(module).items()
         if child is not None
     }
     found = [
         (".".join((*_path(module, parents), name)), buffer)
         for module in modules
-        for name, buffer in vars(module).get("_buffers", {}).items()
+        for name, buffer in own_buffers(module).items()
         if buffer is not None
     ]
     counts = Counter(name for name, _ in found)

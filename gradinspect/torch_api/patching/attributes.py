@@ -5,11 +5,12 @@ A program may put a property over `Tensor.shape`, `Module.training` or `Optimize
 Our reads must not be among them, and there are hundreds of places that read; so each property of that kind is covered
 by one of ours while we record. It answers code of ours from where torch keeps the attribute, and everybody else by the
 program's property. Nothing is covered where nothing was replaced. What is new in a class is noticed by the number of
-its names, which costs an operator no call of Python.
+its names, which costs an operator no call of Python. The program's own subclasses of tensors and optimizers are looked
+at as well, before each outermost module call and each backward call.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from types import FrameType, GetSetDescriptorType
@@ -24,6 +25,7 @@ from gradinspect.torch_api.probes import private
 _OURS = __name__.partition(".")[0]
 _BASE = private("torch._C.TensorBase", "a property in the place of an attribute of tensors is read by us too")
 _MISSING = object()
+_OF_TORCH = "torch."  # its own subclasses mean what they say: `UninitializedParameter.shape` raises
 
 TENSOR_NAMES: Mapping[str, Any] = vars(torch.Tensor)
 
@@ -57,16 +59,28 @@ class CoveredAttributes:
 
     def look(self) -> None:
         """Cover what is new, unless another recording has."""
-        for holder, originals in _ORIGINALS.items():
-            names = vars(holder)
-            for name in originals.keys() & names.keys():
-                if type(names[name]) is not _Cover and hasattr(type(names[name]), "__set__"):
-                    self._patches.enter_context(patched(Patch(holder, name, partial(_cover, originals[name]))))
+        for root, originals in _ORIGINALS.items():
+            for holder in (root, *_subclasses(root)):
+                names = vars(holder)
+                for name in originals.keys() & names.keys():
+                    if type(names[name]) is not _Cover and hasattr(type(names[name]), "__set__"):
+                        self._patches.enter_context(patched(Patch(holder, name, partial(_cover, originals[name]))))
         self.num_seen = len(TENSOR_NAMES)
 
     def close(self) -> None:
         """Leave the program's properties alone."""
         self._patches.close()
+
+
+def _subclasses(root: type) -> Iterator[type]:
+    """List a program's own subclasses of tensors or optimizers; of modules there are hundreds."""
+    if root is nn.Module:
+        return
+    derived: type
+    for derived in type.__subclasses__(root):
+        if not derived.__module__.startswith(_OF_TORCH):
+            yield derived
+        yield from _subclasses(derived)
 
 
 class _Cover(property):

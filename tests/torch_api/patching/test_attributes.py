@@ -115,3 +115,26 @@ def test_nothing_is_covered_where_nothing_was_replaced() -> None:
 
         assert vars(torch.Tensor)["name"] == "theirs"
         covered.close()
+
+
+def test_we_read_past_a_property_of_a_subclass() -> None:
+    """A tensor class of the program's that overrides `grad` notes its own readers only; torch's classes stay."""
+    reads: list[str] = []
+
+    class Parameter(nn.Parameter):
+        @property
+        def grad(self) -> Any:
+            reads.append("grad")
+            return torch.Tensor.grad.__get__(self)
+
+    theirs, parameter, covered = vars(Parameter)["grad"], Parameter(torch.ones(2)), CoveredAttributes()
+    covered.look()
+
+    assert read_by_us(parameter, "grad") is None
+    assert reads == []
+    assert parameter.grad is None
+    assert reads == ["grad"]
+
+    covered.close()
+    assert vars(Parameter)["grad"] is theirs
+    assert type(vars(torch.nn.parameter.UninitializedTensorMixin)["shape"]) is property
