@@ -27,7 +27,7 @@ from gradinspect.checks.facts.value_flow import OUTSIDE, ancestors
 from gradinspect.errors import text_of
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import is_own_file, line_record, source_line
-from gradinspect.recording.names.variables import isinstance_safely
+from gradinspect.recording.names.variables import isinstance_safely, own_variables
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import assignment_before, first_read, last_line
 from gradinspect.syntax import parse
@@ -213,7 +213,7 @@ def _names_in(file: str, line: int) -> list[ast.expr]:
 def _value(node: ast.expr, frame: FrameType) -> Any:
     """Look up a name or an attribute, without running code."""
     if isinstance(node, ast.Name):
-        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+        return own_variables(frame).get(node.id, frame.f_globals.get(node.id))
     if not isinstance(node, ast.Attribute):
         return None
     base = _value(node.value, frame)

@@ -18,7 +18,7 @@ from gradinspect.analyses.planning.changes import DeleteVariable, HeldVariable
 from gradinspect.analyses.planning.deletions import deletable_after
 from gradinspect.observers.memory.storage_ledger import Allocation, Ledger
 from gradinspect.recording.frames import is_own_file, short_file_name, user_frames
-from gradinspect.recording.names.variables import LARGEST_CONTAINER, is_one_of, isinstance_safely, local_variables
+from gradinspect.recording.names.variables import LARGEST_CONTAINER, is_one_of, isinstance_safely, own_variables
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.values.storages import plain_tensors
 
@@ -50,8 +50,7 @@ class HeldVariables:
         for user in user_frames(frame):
             file = user.f_code.co_filename
             if is_own_file(file) and self._is_below(file):
-                is_module = user.f_code.co_name == "<module>" and user.f_locals is user.f_globals
-                for name, value in list((user.f_globals if is_module else local_variables(user)).items()):
+                for name, value in list(own_variables(user).items()):
                     allocations = allocations_of(_tensors_in(value))
                     if allocations:
                         self._allocations[_Seen(file, user.f_lineno, name)].update(dict.fromkeys(allocations))

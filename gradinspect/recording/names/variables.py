@@ -50,7 +50,7 @@ def variables_from(frame: FrameType | None, *, outermost_first: bool = False) ->
         if not is_global:
             yield from variables_in(_named_locals(user), loop_targets(user.f_code))
         else:
-            codes = [one.f_code for one in frames if one.f_globals is user.f_globals is one.f_locals]
+            codes = [one.f_code for one in frames if _is_of_module(one) and one.f_globals is user.f_globals]
             yield from variables_in(user.f_globals, frozenset[str]().union(*map(loop_targets, codes)))
 
 
@@ -138,7 +138,7 @@ def elements_of(value: object) -> list[Any]:
 def local_variables(frame: FrameType) -> dict[str, object]:
     """Copy a frame's locals; empty for a frame that must be skipped. NOTE [Locals of a running function]."""
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+        return {} if _is_of_module(frame) else dict(frame.f_locals)
     if sys.version_info >= (3, 13):
         return dict(frame.f_locals)
     names = frame.f_code.co_names
@@ -149,6 +149,16 @@ def local_variables(frame: FrameType) -> dict[str, object]:
     if sys.getrefcount(snapshot) <= _EMPTY_REFERENCES:
         snapshot.clear()
     return variables
+
+
+def own_variables(frame: FrameType) -> dict[str, Any]:
+    """Return the variables that a frame assigns: a copy of a function's locals, or a module's globals."""
+    return frame.f_globals if _is_of_module(frame) else local_variables(frame)
+
+
+def _is_of_module(frame: FrameType) -> bool:
+    """Return whether a frame's locals are the globals, without making a dict of a function's locals."""
+    return not frame.f_code.co_flags & inspect.CO_OPTIMIZED and frame.f_locals is frame.f_globals
 
 
 def _elements(name: str, container: object) -> Iterator[Variable]:

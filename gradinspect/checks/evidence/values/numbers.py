@@ -15,6 +15,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read
+from gradinspect.recording.names.variables import own_variables
 from gradinspect.recording.source_structure import contains, enclosing, first_line, last_line
 
 _ADDS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))
@@ -49,7 +50,9 @@ Chain = Sequence[tuple[CodeType, int]]  # a line and those that called its funct
 
 def numeric_names(frame: FrameType | None) -> frozenset[str]:
     """Collect the variables of a function that are numbers, or lists and arrays of them."""
-    return frozenset(() if frame is None else (name for name, value in frame.f_locals.items() if _is_numeric(value)))
+    return frozenset(
+        () if frame is None else (name for name, value in list(own_variables(frame).items()) if _is_numeric(value))
+    )
 
 
 def _is_numeric(value: object) -> bool:
