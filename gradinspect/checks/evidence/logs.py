@@ -48,6 +48,21 @@ class ProgramLogs:
         """List those that listen while the program runs, in the order in which they begin."""
         return (self.calls, self.cuts, self.training, self.checkpoints, self.custom)
 
+    def rest(self) -> bool:
+        """Note nothing but what may be new, unless something is found that a call would have to confirm."""
+        if not self.unused.rest():
+            return False
+        self.calls.is_resting = self.cuts.is_resting = self.calls.writes.steps.is_resting = True
+        self.training.is_resting = True
+        return True
+
+    def wake(self) -> None:
+        """Note everything again, and trust nothing that may have changed meanwhile."""
+        self.calls.is_resting = self.cuts.is_resting = self.calls.writes.steps.is_resting = False
+        self.training.wake()
+        self.unused.wake()
+        self.checkpoints.take()
+
     def unobserved(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""
         self.training.unobserved(kind)

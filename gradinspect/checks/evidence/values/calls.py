@@ -51,7 +51,7 @@ from gradinspect.torch_api.patching.replaced import asking
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
 
 OnTouch = Callable[[GradientTouch, tuple[Any, ...], list[torch.Tensor], FrameType | None], None]
-_SKIPPED = CallKind.SKIPPED  # Python looks up a member of an Enum slowly
+_SKIPPED, _FREEZES = CallKind.SKIPPED, CallKind.FREEZES  # Python looks up a member of an Enum slowly
 _NO_VERSION = -1  # of an inference tensor
 _DATA = "torch.Tensor.data.__get__"
 
@@ -95,6 +95,7 @@ class TorchCallLog:
         self.arguments = ArgumentLogs(flow)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
+        self.is_resting = False  # only what freezes is noted
         self._recorder = recorder
         self._flow = flow
         self._known: dict[Any, _Known] = {}
@@ -127,7 +128,7 @@ class TorchCallLog:
             known = self._known.get(func)
             if known is None:
                 known = self._known[func] = _learn(func, self.arguments)
-            if known.is_skipped and not kwargs:
+            if (known.is_skipped and not kwargs) or (self.is_resting and known.kind is not _FREEZES):
                 return None
             writes = self.writes
             if writes.steps.running is not None and writes.steps.covers(sys._getframe(2)):

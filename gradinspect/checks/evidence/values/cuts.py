@@ -116,6 +116,7 @@ class GradientCuts:
         self._idle = IdleTerms(flow, self._frame)
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._has_missed = False  # a call that may have reached any leaf
+        self.is_resting = False  # steps repeat others
         self._attached = ExitStack()
 
     def __enter__(self) -> "GradientCuts":
@@ -315,7 +316,7 @@ class GradientCuts:
         if not _has_closure(args, kwargs) and self._recorder.is_here:
             self._flow.num_pauses = max(0, self._flow.num_pauses - 1)
         # inside backward nothing is missing yet: it has not reached all tensors
-        if is_inside_backward() or not self._roots or not self._recorder.is_active:
+        if self.is_resting or is_inside_backward() or not self._roots or not self._recorder.is_active:
             return
         with plain_tensors_only():
             held = [tensor for group in optimizer.param_groups for tensor in group["params"]]
