@@ -21,6 +21,7 @@ from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts, EngineCall
 from gradinspect.torch_api.modes import Unobserved
 from gradinspect.torch_api.patching.originals import ops
+from gradinspect.units import format_count
 
 MAX_GRADS_OBSERVED = 16  # before each backward() call
 MAX_GRADS_ALONE = 256  # without a backward() call between them
@@ -38,6 +39,7 @@ class CallChoice:
         self._first_backward = request.backward or 1
         self._num_backwards = 0
         self._grads_in_a_row = 0
+        self.num_passed_over = 0  # calls of autograd.grad() that were too many before a backward() call
         self.has_given_up = False  # the program was left, because it made too many calls of autograd.grad()
 
     def is_exhausted(self, is_step_awaited: Callable[[], bool]) -> bool:
@@ -51,10 +53,18 @@ class CallChoice:
         self.has_given_up = self._grads_in_a_row >= MAX_GRADS_BEFORE_STEPS or not is_step_awaited()
         return self.has_given_up
 
+    @property
+    def saw_all(self) -> bool:
+        """Whether no call was one too many."""
+        return not (self.has_given_up or self.num_passed_over)
+
     def notes(self) -> Iterator[str]:
         """Say what is not known because of that."""
         if self.has_given_up:
             yield f"Not checked: what comes after {self._grads_in_a_row:,} autograd.grad() calls in a row."
+        elif self.num_passed_over:
+            number = format_count(self.num_passed_over, "call")
+            yield f"Not checked: {number} of autograd.grad(), after {MAX_GRADS_OBSERVED} in a row."
 
     def counts(self, call: EngineCall) -> bool:
         """Return whether a call is of the kind that is counted."""
@@ -68,7 +78,10 @@ class CallChoice:
         if self._first_grad is not None:
             return call.number >= self._first_grad
         self._grads_in_a_row += 1
-        return self._grads_in_a_row <= MAX_GRADS_OBSERVED and self._num_backwards >= self._first_backward - 1
+        if self._num_backwards < self._first_backward - 1:
+            return False
+        self.num_passed_over += self._grads_in_a_row > MAX_GRADS_OBSERVED
+        return self._grads_in_a_row <= MAX_GRADS_OBSERVED
 
 
 class RepeatedCalls:

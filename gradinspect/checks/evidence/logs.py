@@ -42,7 +42,7 @@ class ProgramLogs:
     def hid_anything(self) -> bool:
         """Whether more was called than is recorded, or ran where nothing is recorded, or on a rank that was not met."""
         is_rank_missing = self.ranks is not None and bool(self.ranks.missing)
-        return self.flow.is_full or is_rank_missing or bool(self.training.compiled_lines())
+        return not self.cuts.saw_all or is_rank_missing or bool(self.training.compiled_lines())
 
     def listeners(self) -> Sequence[AbstractContextManager[Any]]:
         """List those that listen while the program runs, in the order in which they begin."""
@@ -52,13 +52,15 @@ class ProgramLogs:
         """Note nothing but what may be new, unless something is found that a call would have to confirm."""
         if not self.unused.rest():
             return False
-        self.calls.is_resting = self.cuts.is_resting = self.calls.writes.steps.is_resting = True
+        self.calls.is_resting = self.calls.writes.steps.is_resting = True
+        self.cuts.rest()
         self.training.is_resting = True
         return True
 
     def wake(self) -> None:
         """Note everything again, and trust nothing that may have changed meanwhile."""
-        self.calls.is_resting = self.cuts.is_resting = self.calls.writes.steps.is_resting = False
+        self.calls.is_resting = self.calls.writes.steps.is_resting = False
+        self.cuts.wake()
         self.training.wake()
         self.unused.wake()
         self.checkpoints.take()

@@ -15,7 +15,7 @@ pretraining, a validation that leaves the model in eval mode, or a loss that bec
 When something was found, a few more are watched: a second mistake may need another step or two to be certain.
 
 NOTE [Repeated calls]
-A training repeats itself. When so many of its calls were watched that all is known, and nothing was found, those that
+A training repeats itself. Once enough of its calls were watched for all to be known, and nothing was found, those that
 follow on the same lines are counted, and no more: they cost next to nothing, so that the work for which a program is
 watched reaches further. What may be new is watched closely again: a training by another optimizer or on other lines,
 with time of its own; a few calls where a model changes its mode or a loss is no longer finite, and a few each time the

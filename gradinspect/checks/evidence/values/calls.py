@@ -92,7 +92,7 @@ class TorchCallLog:
         self.broadcasts = BroadcastLog(recorder)
         self.dropped = DroppedResults(recorder)
         self.states = ResultStates()
-        self.arguments = ArgumentLogs(flow)
+        self.arguments = ArgumentLogs(flow, recorder.errors)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
         self.is_resting = False  # only what freezes is noted
