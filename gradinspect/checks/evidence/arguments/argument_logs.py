@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
+from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLog
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
@@ -32,9 +34,10 @@ class ArgumentLogs:
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
         """Share the calls that made the arguments; what is too large to be looked at is counted by `errors`."""
         self.twins = TwinLog(flow, errors)
+        self.samples = SampleLog(errors)
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
-            InitialValueLog(flow, errors),
+            InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:

@@ -81,6 +81,7 @@ class _Begun(Struct, frozen=True, gc=False):
     inputs: list[torch.Tensor]
     versions: list[int]  # of the inputs; empty if none can be written to
     contents: dict[int, torch.Tensor]  # what was there before, by the id of what may be written past autograd
+    sample: Any = None  # what the log of samples has begun
 
 
 class TorchCallLog:
@@ -140,7 +141,9 @@ class TorchCallLog:
                 versions = [_NO_VERSION if ops.is_inference(tensor) else version_of(tensor) for tensor in inputs]
                 may_be_silent = known.access.silent or writes.may_be_silent  # one call less for nearly all
                 contents = self._contents(known, args, kwargs) if may_be_silent else {}
-                return _Begun(known, args, kwargs, inputs, versions, contents)
+                numbers = self._recorder.frames.number_of
+                sample = self.arguments.samples.begin(args[0], sys._getframe(2), numbers) if args else None
+                return _Begun(known, args, kwargs, inputs, versions, contents, sample)
         except Exception as error:
             self._recorder.errors.note(error)
             return None
@@ -163,6 +166,8 @@ class TorchCallLog:
             with self._recorder.turn, plain_tensors_only():
                 if begun.versions:
                     self._look_for_writes(begun, start, end, frame)
+                if begun.sample is not None:
+                    self.arguments.samples.end(begun.sample, self._recorder.frames.number_of(frame))
                 if known.touch is not None and self.on_touch is not None:
                     self.on_touch(known.touch, begun.args, begun.inputs, frame)
                 if known.is_pure and frame is not None and (id(frame.f_code), frame.f_lasti) not in self.dropped.used:
