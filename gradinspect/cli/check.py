@@ -28,8 +28,8 @@ def check(
         typer.Option(
             min=1,
             metavar="N",
-            help="Watch N backward calls. Default: until each optimizer has stepped twice, up to 600 calls while they "
-            "are cheap.",
+            help="Watch N backward calls. Default: until each optimizer has stepped twice, and on for ten seconds "
+            "while nothing is found.",
         ),
     ] = None,
     gradcheck: Annotated[

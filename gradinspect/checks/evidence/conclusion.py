@@ -69,7 +69,7 @@ def conclusion(
         num_grads=observed.grads,
         findings=findings,
         files=tuple(program_files(recorder.frames, findings, logs.folder)),
-        is_complete=_saw_all(run, logs, watched, window) and not choice.has_given_up,
+        is_complete=_saw_all(run, logs, watched, window) and choice.saw_all,
         has_failed=run.has_failed,
         notes=(
             *recorder.errors.notes(),

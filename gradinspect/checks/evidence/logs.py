@@ -42,11 +42,28 @@ class ProgramLogs:
     def hid_anything(self) -> bool:
         """Whether more was called than is recorded, or ran where nothing is recorded, or on a rank that was not met."""
         is_rank_missing = self.ranks is not None and bool(self.ranks.missing)
-        return self.flow.is_full or is_rank_missing or bool(self.training.compiled_lines())
+        return not self.cuts.saw_all or is_rank_missing or bool(self.training.compiled_lines())
 
     def listeners(self) -> Sequence[AbstractContextManager[Any]]:
         """List those that listen while the program runs, in the order in which they begin."""
         return (self.calls, self.cuts, self.training, self.checkpoints, self.custom)
+
+    def rest(self) -> bool:
+        """Note nothing but what may be new, unless something is found that a call would have to confirm."""
+        if not self.unused.rest():
+            return False
+        self.calls.is_resting = self.calls.writes.steps.is_resting = True
+        self.cuts.rest()
+        self.training.is_resting = True
+        return True
+
+    def wake(self) -> None:
+        """Note everything again, and trust nothing that may have changed meanwhile."""
+        self.calls.is_resting = self.calls.writes.steps.is_resting = False
+        self.cuts.wake()
+        self.training.wake()
+        self.unused.wake()
+        self.checkpoints.take()
 
     def unobserved(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""

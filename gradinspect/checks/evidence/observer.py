@@ -8,10 +8,9 @@ is stopped after some seconds.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 from types import FrameType
 
-from gradinspect.checks.evidence.call_choice import CallChoice
+from gradinspect.checks.evidence.call_choice import CallChoice, RepeatedCalls, lines_of
 from gradinspect.checks.evidence.conclusion import conclusion
 from gradinspect.checks.evidence.failure import failed_call
 from gradinspect.checks.evidence.logs import ProgramLogs
@@ -24,7 +23,6 @@ from gradinspect.checks.watched_calls import WatchedCall
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Frame, Graph, frame_of
 from gradinspect.recording.capture import WalkedGraph
-from gradinspect.recording.frames import user_frames
 from gradinspect.recording.outputs import has_graph
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
@@ -77,6 +75,8 @@ class ChecksObserver(Observer[Findings]):
         self._choice = CallChoice(run.request)
         self._steps = OptimizerSteps(run.recorder, self._look_at_window, self._logs.training.may_have_stepped)
         self._window = self._make_window(num_calls, cheap_calls)
+        self._repeated = RepeatedCalls(self._window, self._logs, lambda: run.stop_after(SECONDS_WITHOUT_CALL))
+        self._steps.on_new = self._repeated.new_optimizer
         self._is_settled = False
         self._failure: FailedCall | None = None
         self._is_ending = False  # NOTE [The end of watching]
@@ -143,8 +143,14 @@ class ChecksObserver(Observer[Findings]):
 
     def result(self) -> Findings | None:
         """Return what was found so far; None before the first call."""
+        self._window.is_left = self.has_left or self._run.stopper.is_stopping
         return conclusion(
-            self._run, self._logs, self._watched, window=self._window, choice=self._choice, failure=self._failure
+            self._run,
+            self._logs,
+            self._watched,
+            window=self._window,
+            choice=self._choice,
+            failure=self._failure,
         )
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
@@ -186,6 +192,8 @@ class ChecksObserver(Observer[Findings]):
         if self._is_ending or self._is_exhausted() or self._window.is_over():
             self._leave(call.caller)
             return None
+        if self._passes(call):
+            return None
         if not has_graph(call.outputs):
             with self._run.process_state.restored():
                 self._refused(call)
@@ -201,6 +209,17 @@ class ChecksObserver(Observer[Findings]):
         except BaseException:
             walked.walk.close()
             raise
+
+    def _passes(self, call: EngineCall) -> bool:
+        """Return whether a call repeats others, and is only counted. NOTE [Repeated calls] in `watch_window`."""
+        with self._run.process_state.restored():
+            if not self._repeated.passes(call):
+                return False
+        self._choice.observed.add(call.kind)
+        if self._window.has_passed_all():
+            self._repeated.wake()
+            self._look_at_window()
+        return True
 
     def _is_exhausted(self) -> bool:
         return self._choice.is_exhausted(lambda: self._steps.waits() is not None)
@@ -227,13 +246,12 @@ class ChecksObserver(Observer[Findings]):
         self._choice.observed.add(call.kind)
         if self._choice.counts(call):
             self._steps.called_backward()
-            lines = tuple((frame.f_code, frame.f_lineno) for frame in islice(user_frames(call.frame), 2))
-            if self._window.called((*lines, made and (made.file, made.line))):
+            if self._window.called((lines_of(call.frame), made and (made.file, made.line))):
                 self._run.stop_after(SECONDS_WITHOUT_CALL)
 
     def _look_at_window(self) -> None:
         """Start leaving the program when enough was seen. NOTE [The end of watching]."""
-        if self._is_ending:
+        if self._is_ending or self._repeated.is_resting:
             return
         self._is_ending = self._window.is_enough()
         if not self._is_ending:

@@ -5,9 +5,11 @@ Those that exist are searched for once, which takes long: it goes through all ob
 copied afterwards is noticed.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from threading import get_ident
+from types import FrameType
 from typing import Any, Self
 from weakref import ReferenceType, ref
 
@@ -51,6 +53,7 @@ class OptimizerSteps:
         self._recorder = recorder
         self._on_step = on_step
         self._may_have_stepped = may_have_stepped
+        self.on_new: Callable[[FrameType | None], None] = lambda _frame: None  # called when one is made or first steps
         self._counts: dict[int, tuple[ReferenceType[Optimizer], int]] = {}
         self._stepping: dict[tuple[int, int], Optimizer] = {}  # by the thread and their ids
         self._awaited: ReferenceType[Optimizer] | None = None  # the last one that was
@@ -96,7 +99,8 @@ class OptimizerSteps:
         living = (reference() for reference in tuple(self._known.values()))
         return (one for one in living if one is not None)
 
-    def _made(self, optimizer: Any, *_call: object) -> None:
+    def _made(self, optimizer: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
+        self._recorder.errors.guard(self.on_new)(frame)
         if self._known is not None and is_step_hooked(optimizer):
             self._known[id(optimizer)] = ref(optimizer)
 
@@ -110,6 +114,8 @@ class OptimizerSteps:
     def _after(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         self._stepping.pop((get_ident(), id(optimizer)), None)
         self._count(optimizer)
+        if self._count_of(optimizer) == 1:
+            self.on_new(sys._getframe(1))
         self._on_step()
 
     def _count_of(self, optimizer: Optimizer) -> int:

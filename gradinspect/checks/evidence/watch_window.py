@@ -13,6 +13,13 @@ NOTE [Cheap calls]
 When all is known and nothing was found, more calls are watched until the time is over: the training that follows a
 pretraining, a validation that leaves the model in eval mode, or a loss that becomes NaN come after the first steps.
 When something was found, a few more are watched: a second mistake may need another step or two to be certain.
+
+NOTE [Repeated calls]
+A training repeats itself. Once enough of its calls were watched for all to be known, and nothing was found, those that
+follow on the same lines are counted, and no more: they cost next to nothing, so that the work for which a program is
+watched reaches further. What may be new is watched closely again: a training by another optimizer or on other lines,
+with time of its own; a few calls where a model changes its mode or a loss is no longer finite, and a few each time the
+number of calls has doubled. A training without another one behind it costs no more than if all its calls were watched.
 """
 
 import time
@@ -25,6 +32,10 @@ MOST_SECONDS = 10.0  # of this thread's work, after the least number of calls: N
 MOST_WAITING = 30.0  # seconds by the clock on the wall
 CHEAP_CALLS = 600
 FEW_CALLS = 12  # where something was found, or something else is to be measured after them
+CLOSE_CALLS = 60  # of a training, before those that repeat them are only counted: NOTE [Repeated calls]
+CLOSE_SHARE = 0.25  # of the work, after which fewer of them are enough
+BRIEF_CALLS = 4  # that are watched closely where something may have changed
+MOST_TRAININGS = 8  # that have time of their own
 
 Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet: "opt_g has not stepped twice"
 
@@ -66,10 +77,22 @@ class WatchWindow:
         self._since: float | None = None  # when the least number of calls was reached
         self._worked_then = 0.0
         self._limit: str | None = None  # that was reached
+        self._num_trainings = 1
+        self._num_before = 0  # calls before the latest training that has time of its own
+        self._num_close = 0  # calls of the latest training that were watched closely
+        self._num_brief = 0  # of those that may come, however many were watched
+        self._num_timed = 0  # calls that were watched closely since the time began to run
+        self.num_repeated = 0  # calls that were only counted
+        self._allowance: float | None = None  # of work, once calls are only counted
+        self.is_left = False  # the program would have gone on
+        self._is_cut_off = False  # more calls would have been watched if they had cost less
 
     def called(self, phase: Hashable) -> bool:
         """Count a backward call, and return whether the time begins to run."""
         self._num_calls += 1
+        self._num_close += 1
+        self._num_timed += 1
+        self._num_brief = max(0, self._num_brief - 1)
         first, count = self._phases.get(phase, (self._num_calls, 0))
         self._phases[phase] = first, count + 1
         if self._num_requested is not None or self._num_calls != LEAST_CALLS:
@@ -77,33 +100,105 @@ class WatchWindow:
         self._since, self._worked_then = self._now(), self._worked()
         return True
 
+    def may_rest(self) -> bool:
+        """Return whether the next calls on known lines need only be counted. NOTE [Repeated calls]."""
+        if self._num_brief or self._num_close < FEW_CALLS or self._is_near_its_end:
+            return False
+        worked = self._worked() - self._worked_then
+        if self._num_close < CLOSE_CALLS and (self._since is None or worked < MOST_SECONDS * CLOSE_SHARE):
+            return False
+        if self._open() is not None or self._has_found():
+            return False
+        if self._allowance is None:
+            self._allowance = worked / max(self._num_timed, 1) * self._cheap_calls
+        return True
+
+    @property
+    def _is_near_its_end(self) -> bool:
+        """Whether no more calls would be watched than were already."""
+        most = self._cheap_calls if self._num_requested is None else self._num_requested
+        return self._num_here >= most and (self._allowance is None or self._num_requested is not None)
+
+    def repeated(self) -> None:
+        """Count a call that was not watched."""
+        self._num_calls += 1
+        self.num_repeated += 1
+        if (self._num_calls + 1).bit_count() == 1:
+            self.watch_briefly()
+
+    @property
+    def must_watch(self) -> bool:
+        """Whether the next call is to be watched closely."""
+        return self._num_brief > 0 or self._num_close < FEW_CALLS
+
+    def watch_briefly(self) -> None:
+        """Watch the next few calls: something may have changed."""
+        self._num_brief = BRIEF_CALLS
+
+    def begin_training(self) -> bool:
+        """Watch what may be another training, and return whether it has time of its own.
+
+        It has if the one before it was so well known that its calls were only counted.
+        """
+        self._num_close = 0
+        if self._allowance is None or self._since is None or self._num_trainings >= MOST_TRAININGS:
+            return False
+        self._num_trainings += 1
+        self._num_before = self._num_calls
+        self._since, self._worked_then, self._allowance, self._num_timed = self._now(), self._worked(), None, 0
+        return True
+
+    def has_passed_all(self) -> bool:
+        """Return whether to stop although calls are only counted."""
+        if self._num_requested is not None:
+            return self._num_calls >= self._num_requested
+        return self.is_over()
+
     def is_enough(self) -> bool:
         """Return whether to stop watching."""
         if self._num_requested is not None:
             return self._num_calls >= self._num_requested
         if self._since is None:
             return False
-        if self._num_calls >= MOST_CALLS and self._open() is not None and not self._is_cheap():
-            return self._end(f"{self._num_calls} backward calls")
+        if self._num_here >= MOST_CALLS <= self._num_close and self._is_unknown():
+            return self._end(f"{self._num_calls:,} backward calls")
         if self._is_full():
-            return self._end(f"{self._num_calls} backward calls, which are all that can be recorded")
-        return self.is_over() or (self._open() is None and not self._is_cheap())
+            return self._end(f"{self._num_calls:,} backward calls, which are all that can be recorded")
+        return self.is_over() or (self._open() is None and not self._is_cheap() and self._end_of_cheap_calls())
+
+    def _is_unknown(self) -> bool:
+        return self._open() is not None and not self._is_cheap()
+
+    def _end_of_cheap_calls(self) -> bool:
+        self._is_cut_off = not self._has_found() and self._cheap_calls > FEW_CALLS
+        return True
 
     def _is_cheap(self) -> bool:
         """Return whether to go on although all is known. NOTE [Cheap calls]."""
-        most = min(FEW_CALLS, self._cheap_calls) if self._has_found() else self._cheap_calls
-        return self._num_calls < most
+        if self._has_found():
+            return self._num_here < min(FEW_CALLS, self._cheap_calls)
+        return self._allowance is not None or self._num_here < self._cheap_calls
+
+    @property
+    def _num_here(self) -> int:
+        """The number of calls since a training has time of its own; where a number was asked for, of all."""
+        return self._num_calls - self._num_before
 
     def is_over(self) -> bool:
         """Return whether the time is over, whatever is known."""
         if self._since is None:
             return False
-        if self._worked() - self._worked_then >= MOST_SECONDS:
-            return self._end(f"{MOST_SECONDS:.0f} seconds of work")
+        allowance = MOST_SECONDS if self._allowance is None else min(MOST_SECONDS, self._allowance)
+        if self._worked() - self._worked_then >= allowance:
+            is_time = allowance == MOST_SECONDS
+            return self._end(
+                f"{MOST_SECONDS:.0f} seconds of work" if is_time else f"{self._num_calls:,} backward calls"
+            )
         return self._now() - self._since >= MOST_WAITING and self._end(f"{MOST_WAITING:.0f} seconds")
 
     def _end(self, limit: str) -> bool:
         question = self._open() if self._limit is None else None
+        self._is_cut_off = not self._has_found()
         if question is not None:
             self._limit = f"Not checked: what comes after {limit}, when {question}. More steps would show it."
         return True
@@ -114,8 +209,13 @@ class WatchWindow:
         return self._limit is None and (self._num_requested is None or self._num_requested >= LEAST_CALLS)
 
     def notes(self) -> tuple[str, ...]:
-        """Say which limit was reached, and what was not known by then."""
-        return () if self._limit is None else (self._limit,)
+        """Say which limit was reached, what was not known by then, and which calls were only counted."""
+        counted = f"{self.num_repeated:,} of these calls, on the lines of others, were only counted."
+        notes = [] if self._limit is None else [self._limit]
+        if self.is_left and self._is_cut_off and self._limit is None:
+            first = f"the first {self._num_calls:,} backward calls"
+            notes.append(f"Not checked: what follows {first}, such as another training. --steps N watches N calls.")
+        return (*notes, *((counted,) if self.num_repeated else ()))
 
     def _open(self) -> str | None:
         return next((reason for question in self._questions if (reason := question()) is not None), None)

@@ -224,3 +224,19 @@ class CheckedFunction(Record, frozen=True, kw_only=True):
     applied: Frame | None = None
     defined: Frame | None = None  # its backward
     returned: Frame | None = None  # the return of that, if there is one
+
+
+class LastAlongBatch(Record, frozen=True, kw_only=True):
+    """A line that takes the last sequence of what an RNN returned, in every call."""
+
+    op: str  # the class of the RNN
+    shape: tuple[int, int]  # steps and sequences
+    ran: Frame | None  # where the RNN was called
+    used: Frame | None
+
+
+class ChangedSamples(Record, frozen=True, kw_only=True):
+    """A line below `__getitem__` that changes samples in the memory of the dataset, which it had changed before."""
+
+    num_times: int
+    written: Frame | None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gradinspect.checks.evidence.call_choice import CallChoice
+from gradinspect.checks.evidence.call_choice import MAX_GRADS_OBSERVED, CallChoice
 from gradinspect.request import Request
 from gradinspect.runner.engine import EngineCall
 from gradinspect.source import Module
@@ -89,3 +89,16 @@ def test_the_requested_kind_is_counted() -> None:
 
     assert [choice().counts(call) for call in (backward, grad)] == [True, False]
     assert [choice(grad=1).counts(call) for call in (backward, grad)] == [False, True]
+
+
+def test_calls_that_are_too_many_before_a_backward_call_are_counted() -> None:
+    """The verdict names them, and is not complete."""
+    few, many = choice(), choice()
+    for chooser, kinds in ((few, "g" * MAX_GRADS_OBSERVED + "b"), (many, "g" * (MAX_GRADS_OBSERVED + 2) + "bg")):
+        for call in calls(kinds):
+            chooser.wants(call)
+
+    assert (few.saw_all, list(few.notes())) == (True, [])
+    assert (many.saw_all, list(many.notes())) == (
+        False, ["Not checked: 2 calls of autograd.grad(), after 16 in a row."]
+    )  # fmt: skip

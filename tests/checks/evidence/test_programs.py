@@ -66,6 +66,10 @@ PROGRAMS = {
     "slip_columns": ["GI701 broadcast=12 reduced=12 backward=15", "GI701 broadcast=13 reduced=13 backward=15"],
     "grown_losses": ["GI801 stored=15 backward=13 losses[*]"],
     "unheld_lazy": ["GI361 optimizer=22 added=16 backward=25 0.proj.weight 0.proj.bias"],
+    "pretrained_frozen": [
+        "GI379 frozen=31 copied=32 optimizer=33 step=38 encoder.0.weight encoder.0.bias encoder.2.weight encoder.2.bias"
+    ],
+    "pretrained_rate_zero": ["GI368 optimizer=29 step=34"],
     "made_anew": ["GI366 optimizer=11 step=15"],
     "loaded_prefix": ["GI373 loaded=12"],
     "shared_blocks": ["GI372 made=11 backward=26 layers"],

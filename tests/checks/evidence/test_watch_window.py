@@ -3,10 +3,13 @@
 import pytest
 
 from gradinspect.checks.evidence.watch_window import (
+    BRIEF_CALLS,
     CHEAP_CALLS,
+    CLOSE_CALLS,
     FEW_CALLS,
     MOST_CALLS,
     MOST_SECONDS,
+    MOST_TRAININGS,
     MOST_WAITING,
     WatchWindow,
 )
@@ -150,3 +153,90 @@ def test_more_calls_than_were_asked_for_are_enough() -> None:
     window = WatchWindow(2)
 
     assert [window.called("A") or window.is_enough() for _ in range(4)] == [False, True, True, True]
+
+
+class Clock:
+    """Work that each call takes, on top of what was done before."""
+
+    def __init__(self) -> None:
+        """Start at nothing."""
+        self.worked = 0.0
+
+    def window(self, num_calls: int | None = None) -> WatchWindow:
+        """Watch a program whose calls raise no question and show nothing wrong."""
+        return WatchWindow(num_calls, (), has_found=lambda: False, now=lambda: 0.0, worked=lambda: self.worked)
+
+    def close(self, window: WatchWindow, count: int, phase: str = "A") -> None:
+        """Make calls that are looked at, each of which takes some work."""
+        for _ in range(count):
+            window.called(phase)
+            self.worked += 1 / 64
+
+
+def test_calls_that_repeat_others_are_counted_when_enough_were_seen() -> None:
+    """They are not, while something is unknown, after something was found, or where few are asked for."""
+    clock = Clock()
+    window = clock.window()
+    clock.close(window, CLOSE_CALLS - 1)
+    early = window.may_rest()
+    clock.close(window, 1)
+
+    assert (early, window.may_rest()) == (False, True)
+    for changed in (
+        WatchWindow(None, [lambda: "it had not"], has_found=lambda: False),
+        WatchWindow(None, has_found=lambda: True),
+        WatchWindow(CLOSE_CALLS, has_found=lambda: False),
+    ):
+        clock.close(changed, CLOSE_CALLS)
+        assert not changed.may_rest()
+
+
+def test_a_long_training_costs_no_more_than_if_all_of_its_calls_were_looked_at() -> None:
+    """Counting ends when it has taken the work of as many calls as would have been watched."""
+    clock = Clock()
+    window = clock.window()
+    clock.close(window, CLOSE_CALLS)
+    assert window.may_rest()
+    num_counted = 0
+    while not window.has_passed_all():
+        window.repeated()
+        clock.worked += 1 / 256
+        num_counted += 1
+
+    assert clock.worked <= CHEAP_CALLS / 64
+    assert num_counted > 3 * CHEAP_CALLS
+    assert window.is_enough()
+    assert window.notes() == (f"{num_counted:,} of these calls, on the lines of others, were only counted.",)
+    window.is_left = True
+    assert window.notes()[0].startswith(f"Not checked: what follows the first {CLOSE_CALLS + num_counted:,}")
+
+
+def test_calls_are_looked_at_again_when_their_number_has_doubled() -> None:
+    """A few each time, so that what comes late is seen once."""
+    clock = Clock()
+    window = clock.window()
+    clock.close(window, CLOSE_CALLS)
+    num_calls = CLOSE_CALLS
+    while not window.must_watch:
+        window.repeated()
+        num_calls += 1
+
+    assert num_calls == 64 - 1
+    assert not window.may_rest()
+    clock.close(window, BRIEF_CALLS)
+    assert window.may_rest()
+
+
+def test_another_training_has_time_of_its_own() -> None:
+    """As many as are allowed: a loop that makes an optimizer in each round does not go on for ever."""
+    clock = Clock()
+    window = clock.window()
+    given = []
+    for _ in range(MOST_TRAININGS + 1):
+        clock.close(window, CLOSE_CALLS)
+        assert window.may_rest()
+        window.repeated()
+        given.append(window.begin_training())
+        assert window.must_watch
+
+    assert given == [True] * (MOST_TRAININGS - 1) + [False] * 2

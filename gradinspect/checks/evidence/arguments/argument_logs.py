@@ -3,14 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
+from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLog
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
 
 
 class ArgumentLog(Protocol):
@@ -28,11 +31,13 @@ class ArgumentLog(Protocol):
 class ArgumentLogs:
     """All of them."""
 
-    def __init__(self, flow: Dataflow) -> None:
-        """Share the calls that made the arguments."""
-        self.twins = TwinLog(flow)
+    def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
+        """Share the calls that made the arguments; what is too large to be looked at is counted by `errors`."""
+        self.twins = TwinLog(flow, errors)
+        self.samples = SampleLog(errors)
         self._logs: tuple[ArgumentLog, ...] = (
-            LabelLog(flow), self.twins, MaskLog(flow), SimilarityLog(flow), InitialValueLog(flow),
+            LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
+            InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:

@@ -17,10 +17,11 @@ from msgspec import Struct
 from torch.nn import init
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.result_states import is_small_and_readable
+from gradinspect.checks.evidence.values.result_states import SizeLimit, is_small_and_readable
 from gradinspect.checks.facts.objectives import FilledPadding, OverwrittenValues
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.recording.values.storages import storage_key, storage_of
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
@@ -28,7 +29,6 @@ from gradinspect.torch_api.weak import HiddenRef
 
 MOST_STORAGES = 5_000
 MOST_ELEMENTS = 65_536
-MOST_LOOKUPS = 20  # of a line, in which it is looked for padding
 _RANDOM = frozenset((
     "normal", "uniform", "trunc_normal", "exponential", "xavier_uniform", "xavier_normal", "kaiming_uniform",
     "kaiming_normal", "orthogonal", "sparse",
@@ -67,9 +67,11 @@ class InitialValueLog:
 
     functions = _FILLS | frozenset(("copy", "embedding"))
 
-    def __init__(self, flow: Dataflow) -> None:
-        """Share the calls that read the values."""
+    def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
+        """Share the calls that read the values; what is too large or too much is counted."""
         self._flow = flow
+        self._errors = errors
+        self._limit = SizeLimit(errors, "lookup with padding", MOST_ELEMENTS)
         self._memory: dict[int, _Memory] = {}
         self._lookups: dict[int | None, _Padding] = {}
 
@@ -97,6 +99,7 @@ class InitialValueLog:
         if known is not None and known.storage() is not None:
             return known
         if len(self._memory) >= MOST_STORAGES:
+            self._errors.pass_over("tensor that is set or filled", f"after the first {MOST_STORAGES:,}")
             return None
         self._memory[key] = _Memory(HiddenRef(storage), len(tensor.shape) > 1)
         return self._memory[key]
@@ -143,9 +146,8 @@ class InitialValueLog:
         """Look at the padding row of the table of a lookup."""
         row = kwargs.get("padding_idx", args[2] if len(args) > 2 else None)
         seen = self._lookups.setdefault(number, _Padding())
-        if type(row) is not int or seen.filled_by is not None or seen.num_calls >= MOST_LOOKUPS or len(args) < 2:
+        if type(row) is not int or seen.filled_by is not None or len(args) < 2:
             return
-        seen.num_calls += 1
         ids, table = args[:2]
         key = storage_key(table) if isinstance(table, torch.Tensor) and table.requires_grad and table.is_cpu else None
         memory = None if key is None else self._memory.get(key)
@@ -153,7 +155,7 @@ class InitialValueLog:
             return
         row += table.shape[0] if row < 0 else 0
         with unobserved():
-            if is_small_and_readable(ids, MOST_ELEMENTS) and ops.item(ops.any(ops.eq(ids, row))):
+            if self._limit.allows(ids, number) and ops.item(ops.any(ops.eq(ids, row))):
                 values = ops.getitem(ops.detach(table), row)
                 if is_small_and_readable(values, MOST_ELEMENTS) and ops.item(ops.any(ops.ne(values, 0))):
                     seen.filled_by, seen.row = memory.filled_by, row

@@ -14,10 +14,11 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.result_states import is_small_and_readable
+from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.checks.facts.values import UnknownLabels
 from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
 
@@ -29,8 +30,7 @@ _TARGETS: dict[str, tuple[int, _Wanted]] = {  # the place of the target among th
     "soft_margin_loss": (1, "signs"),
     "binary_cross_entropy_with_logits": (1, "probabilities"),
 }
-MOST_CALLS = 200  # of a line
-MOST_ELEMENTS = 65_536
+MOST_ELEMENTS = 1 << 20
 
 
 class _Seen(Struct):
@@ -39,7 +39,6 @@ class _Seen(Struct):
     loss: str
     wanted: _Wanted
     made: int | None  # the frame of the call that made those of the first one
-    num_calls: int = 0
     least: float = inf
     most: float = -inf
     has_between: bool = False  # values other than -1, 0 and 1
@@ -50,32 +49,31 @@ class LabelLog:
 
     functions = frozenset(_TARGETS)
 
-    def __init__(self, flow: Dataflow) -> None:
-        """Share the calls that made them."""
+    def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
+        """Share the calls that made them; what is too large is counted."""
         self._flow = flow
+        self._limit = SizeLimit(errors, "target of a loss", MOST_ELEMENTS)
         self._seen: dict[int | None, _Seen] = {}
 
     def note(self, loss: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call of a loss, given the frame that it is on. NOTE [Labels on purpose]."""
         place, wanted = _TARGETS[loss]
         target = kwargs.get("target", args[place] if len(args) > place else None)
-        if type(target) is not torch.Tensor or not target.is_cpu or not is_small_and_readable(target, MOST_ELEMENTS):
+        if type(target) is not torch.Tensor or not target.is_cpu:
             return
         is_reduced = kwargs.get("reduction", "mean") != "none" and kwargs.get("weight") is None
-        if wanted == "probabilities" and not is_reduced:
+        if (wanted == "probabilities" and not is_reduced) or not self._limit.allows(target, number):
             return
         made = self._flow.read(target).call
         seen = self._seen.setdefault(
             number, _Seen(loss, wanted, None if made == OUTSIDE else self._flow.calls[made].frame)
         )
-        seen.num_calls += 1
-        if seen.num_calls <= MOST_CALLS:
-            with unobserved():
-                values = ops.to(ops.detach(target), torch.float64)
-                seen.least = min(seen.least, ops.item(ops.min(values)))
-                seen.most = max(seen.most, ops.item(ops.max(values)))
-                is_whole = ops.eq(values, ops.round(values))
-                seen.has_between = seen.has_between or not ops.item(ops.all(is_whole)) or seen.most > 1
+        with unobserved():
+            values = ops.to(ops.detach(target), torch.float64)
+            seen.least = min(seen.least, ops.item(ops.min(values)))
+            seen.most = max(seen.most, ops.item(ops.max(values)))
+            is_whole = ops.eq(values, ops.round(values))
+            seen.has_between = seen.has_between or not ops.item(ops.all(is_whole)) or seen.most > 1
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[UnknownLabels]:
         """Yield the labels that a loss does not know."""

@@ -14,10 +14,11 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.result_states import is_small_and_readable
+from gradinspect.checks.evidence.values.result_states import SizeLimit, is_small_and_readable
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.checks.facts.values import InvertedMask
 from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
@@ -51,9 +52,10 @@ class MaskLog:
 
     functions = frozenset(("embedding", "masked_fill", "scaled_dot_product_attention", "where"))
 
-    def __init__(self, flow: Dataflow) -> None:
-        """Share the calls that made the masks."""
+    def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
+        """Share the calls that made the masks; what is too large is counted."""
         self._flow = flow
+        self._limit = SizeLimit(errors, "mask of padding", MOST_ELEMENTS)
         self._ids: list[HiddenRef] = []
         self._seen: dict[int | None, _Seen] = {}
 
@@ -65,7 +67,7 @@ class MaskLog:
                 self._ids = [*self._ids[1 - _KEPT :], HiddenRef(given)]
             return
         mask = _mask_of(function, args, kwargs) if self._ids else None
-        rows = None if mask is None else _rows(mask.given)
+        rows = None if mask is None else _rows(mask.given, lambda one: self._limit.allows(one, number))
         if mask is None or rows is None:
             return
         seen = self._seen.setdefault(number, _Seen())
@@ -116,10 +118,10 @@ def _mask_of(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _
     return _Mask(given, hides=function == "masked_fill") if is_hidden else None
 
 
-def _rows(mask: torch.Tensor) -> torch.Tensor | None:
+def _rows(mask: torch.Tensor, may_read: Callable[[torch.Tensor], bool]) -> torch.Tensor | None:
     """Return a mask of some positions of each row as a matrix, without axes of length 1; None if others are left."""
     long = [length for length in mask.shape if length != 1]
-    if len(long) != 2 or mask.shape[0] == 1 or not mask.is_cpu or not is_small_and_readable(mask, MOST_ELEMENTS):
+    if len(long) != 2 or mask.shape[0] == 1 or not mask.is_cpu or not may_read(mask):
         return None
     with unobserved():
         matrix: torch.Tensor = ops.reshape(mask, tuple(long))

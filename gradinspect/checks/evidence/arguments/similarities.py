@@ -12,10 +12,11 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.result_states import is_small_and_readable
+from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.checks.facts.values import SelfSimilarity
 from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
 
@@ -40,9 +41,10 @@ class SimilarityLog:
 
     functions = frozenset(("cross_entropy",))
 
-    def __init__(self, flow: Dataflow) -> None:
-        """Share the calls that made them."""
+    def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
+        """Share the calls that made them; what is too large is counted."""
         self._flow = flow
+        self._limit = SizeLimit(errors, "matrix of scores", MOST_ELEMENTS)
         self._seen: dict[int | None, _Seen] = {}
 
     def note(self, _function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
@@ -53,7 +55,7 @@ class SimilarityLog:
         seen = self._seen.setdefault(number, _Seen())
         if not seen.is_self or seen.num_calls >= MOST_CALLS:
             return
-        if not _is_square(scores, target):
+        if not (_is_square(scores, target) and _names_no_row(target) and self._limit.allows(scores, number)):
             seen.is_self = False
             return
         if not seen.num_calls:
@@ -61,7 +63,7 @@ class SimilarityLog:
             seen.made = None if made == OUTSIDE else self._flow.calls[made].frame
         seen.num_calls, seen.num_rows = seen.num_calls + 1, len(target)
         with unobserved():
-            seen.is_self = _is_self(ops.detach(scores), target)
+            seen.is_self = _is_self(ops.detach(scores))
             seen.share = ops.item(ops.mean(ops.diagonal(ops.softmax(ops.detach(scores), 1))))
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[SelfSimilarity]:
@@ -84,13 +86,17 @@ def _is_square(scores: Any, target: Any) -> bool:
     rows = scores.shape[0] if len(scores.shape) == 2 else 0
     is_matrix = rows >= LEAST_ROWS and scores.shape[1] == rows and target.shape == (rows,)
     is_cpu = scores.is_cpu and target.is_cpu and target.dtype == torch.int64
-    return is_matrix and is_cpu and is_small_and_readable(scores, MOST_ELEMENTS)
+    return is_matrix and is_cpu
 
 
-def _is_self(scores: torch.Tensor, target: torch.Tensor) -> bool:
+def _names_no_row(target: torch.Tensor) -> bool:
+    """Return whether no row is about itself."""
+    with unobserved():
+        return not ops.item(ops.any(ops.eq(target, ops.arange(len(target)))))
+
+
+def _is_self(scores: torch.Tensor) -> bool:
     """Return whether each row is about the example of its column, and its largest score is that with itself."""
-    if ops.item(ops.any(ops.eq(target, ops.arange(len(target))))):
-        return False
     largest, diagonal = ops.amax(scores, 1), ops.diagonal(scores)
     is_largest = ops.allclose(diagonal, largest, rtol=1e-4, atol=1e-6)
     return bool(is_largest and ops.allclose(scores, ops.t(scores), rtol=1e-4, atol=1e-5))

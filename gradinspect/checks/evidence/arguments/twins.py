@@ -15,10 +15,11 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.result_states import is_small_and_readable
+from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, ancestors
 from gradinspect.checks.facts.values import SameTwice
 from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
 
@@ -46,9 +47,10 @@ class TwinLog:
         "huber_loss", "cosine_similarity",
     ))  # fmt: skip
 
-    def __init__(self, flow: Dataflow) -> None:
-        """Share the calls that made them."""
+    def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
+        """Share the calls that made them; what is too large is counted."""
         self._flow = flow
+        self._limit = SizeLimit(errors, "pair of equal calls", MOST_ELEMENTS)
         self._seen: dict[tuple[int | None, ...], _Seen] = {}
         self.names_of: Callable[[Iterable[torch.Tensor]], tuple[str, ...]] = lambda _leaves: ()
 
@@ -66,7 +68,7 @@ class TwinLog:
         if seen.are_twins and seen.num_calls < MOST_CALLS:
             seen.num_calls += 1
             is_same = first.call != second.call and is_same_function(calls, first.call, second.call)
-            seen.are_twins = is_same and _are_equal(*given)
+            seen.are_twins = is_same and all(self._limit.allows(one, number) for one in given) and _are_equal(*given)
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[SameTwice]:
         """Yield the lines where it was so in every call."""
@@ -93,8 +95,6 @@ class TwinLog:
 def _are_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Return whether two tensors have the same values, and more than one."""
     if first.shape != second.shape or ops.numel(first) < 2 or not (first.is_cpu and second.is_cpu):
-        return False
-    if not all(is_small_and_readable(one, MOST_ELEMENTS) for one in (first, second)):
         return False
     with unobserved():
         return bool(ops.equal(ops.detach(first), ops.detach(second)))

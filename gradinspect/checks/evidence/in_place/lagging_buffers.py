@@ -29,7 +29,7 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
 
 LEAST_LOOKS = 2  # in which the parameters had changed, and the buffers had not
-MAX_ELEMENTS = 1 << 16  # of all buffers of a model; larger ones are not compared
+MAX_ELEMENTS = 1 << 20  # of all buffers of a model; larger ones are not compared
 MAX_PARAMETERS = 4
 _Values: TypeAlias = dict[str, torch.Tensor]
 _Signature: TypeAlias = tuple[type, tuple[tuple[str, torch.Size], ...], tuple[tuple[str, torch.Size], ...]]
@@ -51,6 +51,7 @@ class _Pair:
 class _Living(NamedTuple):
     model: nn.Module
     copy: nn.Module
+    num_models: int  # that it may be a copy of
 
 
 @dataclass
@@ -62,6 +63,7 @@ class LaggingBuffersLog:
     written: Callable[[torch.Tensor], Frame | None]  # the line of the last write to a tensor
     found: dict[int, LaggingBuffers] = field(default_factory=dict)  # by the id of the copy
     _pairs: dict[int, _Pair] = field(default_factory=dict)  # by the same
+    _passed_over: dict[int, tuple[ReferenceType[nn.Module], _Values]] = field(default_factory=dict)  # not compared
     _num_calls: int = 0
     _num_windows: int = 0  # of the recorder, at the last look
 
@@ -79,7 +81,21 @@ class LaggingBuffersLog:
             for key, pair in self._pairs.items():
                 self._look(key, pair, called)
             for one in _copies(self.recorder.called_modules(), reached):
-                self._remember(one)
+                why = _why_not_compared(one)
+                if why is None:
+                    self._remember(one)
+                else:
+                    self._pass_over(one.copy, why)
+
+    def _pass_over(self, copy: nn.Module, why: str) -> None:
+        """Count what is not compared, once its parameters change: what is frozen follows nothing."""
+        known, values = self._passed_over.get(id(copy), (None, {}))
+        now = _few_parameters(copy)
+        if known is None or known() is not copy:
+            self._passed_over[id(copy)] = ref(copy), _copied(now)
+        elif _changed(values, now):
+            self._passed_over[id(copy)] = ref(copy), {}
+            self.recorder.errors.pass_over("copy of a model, for its buffers", why)
 
     def _remember(self, one: _Living) -> None:
         known = self._pairs.get(id(one.copy))
@@ -114,16 +130,24 @@ def _copies(roots: Sequence[nn.Module], reached: Collection[int]) -> Iterator[_L
     modules = {id(module): module for root in roots for _, module in named_modules(root)}
     for module in modules.values():
         buffers = _buffers(module)
-        if buffers and sum(map(ops.numel, buffers.values())) <= MAX_ELEMENTS:
+        if buffers:
             groups.setdefault(_signature(module, buffers), []).append(module)
     inner: set[int] = set()
     for some in groups.values():
         trained = [one for one in some if any(id(tensor) in reached for tensor in all_parameters(one))]
         others = [one for one in some if not any(id(tensor) in reached for tensor in all_parameters(one))]
-        for other in others if len(trained) == 1 else ():
+        for other in others if trained else ():
             if id(other) not in inner:
                 inner.update(id(module) for _, module in named_modules(other))
-                yield _Living(trained[0], other)
+                yield _Living(trained[0], other, len(trained))
+
+
+def _why_not_compared(one: _Living) -> str | None:
+    """Return the limit that keeps a copy from being compared with its model."""
+    if one.num_models > 1:
+        return f"of which {one.num_models} are trained that it may be one of"
+    is_large = sum(map(ops.numel, _buffers(one.copy).values())) > MAX_ELEMENTS
+    return f"larger than {MAX_ELEMENTS:,} elements" if is_large else None
 
 
 def _signature(module: nn.Module, buffers: _Values) -> _Signature:

@@ -75,7 +75,7 @@ class SharedMemory:
         view = _view_of(tensor)
         contents = self._contents.get(view, ()) if self._contents and view is not None else ()
         then = next((content.checksum for content in contents if content.end > sequence_nr), None)
-        return then is not None and _checksum(tensor) not in {then, None}
+        return then is not None and checksum_of(tensor) not in {then, None}
 
     def _look(self, tensor: torch.Tensor, end: int, *, is_torchs: bool) -> None:
         if tensor.device.type == "cpu" and (self._is_shared(tensor) or (not is_torchs and is_from_numpy(tensor))):
@@ -87,7 +87,7 @@ class SharedMemory:
         return bool(self._shared) and storage_key(tensor) in self._shared
 
     def _remember(self, tensor: torch.Tensor, end: int) -> None:
-        view, checksum = _view_of(tensor), _checksum(tensor)
+        view, checksum = _view_of(tensor), checksum_of(tensor)
         if view is None:
             return
         if tensor.nbytes > MAX_BYTES and view[0] not in self._too_large:
@@ -124,7 +124,8 @@ def _view_of(tensor: torch.Tensor) -> _View | None:
     return key, ops.storage_offset(tensor), shape
 
 
-def _checksum(tensor: torch.Tensor) -> int | None:
+def checksum_of(tensor: torch.Tensor) -> int | None:
+    """Return a checksum of the values of a tensor on the CPU; None if they are too many or cannot be read."""
     if computes_by_itself(tensor) or tensor.device.type != "cpu" or tensor.nbytes > MAX_BYTES:
         return None
     with Unobserved():

@@ -90,8 +90,12 @@ class SharingWeights:
 
     def kept(self, state: Any, frame: FrameType) -> None:
         """Note a state dict."""
-        if isinstance(state, Mapping) and is_own_file(frame.f_code.co_filename) and len(self._kept) < MAX_KEPT:
-            self._kept = [one for one in self._kept if one.state() is not None]
+        if not isinstance(state, Mapping) or not is_own_file(frame.f_code.co_filename):
+            return
+        self._kept = [one for one in self._kept if one.state() is not None]
+        if len(self._kept) >= MAX_KEPT:
+            self.recorder.errors.pass_over("state dict that is kept", f"after the first {MAX_KEPT}")
+        else:
             self._kept.append(_Kept(ref(state), self.recorder.frames.number_of(frame), self.gradients.num_steps))
 
     def loaded(self, module: nn.Module, state: Any, frame: FrameType) -> None:

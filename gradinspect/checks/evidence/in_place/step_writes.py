@@ -60,6 +60,7 @@ class StepWrites:
         self._names: list[str] = []  # of those that are stepping
         self._known_names: dict[tuple[int, int | None], str] = {}  # by the id of an optimizer, and the line that steps
         self.running: _Begun | None = None  # the step of torch that runs
+        self.is_resting = False  # no writes are noted
         self._attached = ExitStack()
 
     def __enter__(self) -> "StepWrites":
@@ -88,7 +89,7 @@ class StepWrites:
         return False
 
     def _before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not self._recorder.is_here:
+        if self.is_resting or not self._recorder.is_here:
             return
         place = id(optimizer), self._recorder.frames.number_of(sys._getframe(1))
         name = self._known_names.get(place)

@@ -21,7 +21,7 @@ from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
 from gradinspect.observers.graphs.live_graph import LiveGraph, reachable, reaching, tensors_with_graph
 from gradinspect.recording.threads.other_threads import OtherThreads
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, sequence_nr
 
 
 class UnusedGraphs:
@@ -39,6 +39,7 @@ class UnusedGraphs:
         self._folder = folder
         self._reached = reached
         self._clocks: list[int] = []  # the next sequence number at the start of each call
+        self._since = 0  # the sequence number from which calls were watched again
         self._unused: set[int] = set()  # numbers of nodes that no call went through
         self._longest_wait = 0  # calls between the making of a graph and its own. NOTE [Kept for later]
         self._backward: Frame | None = None
@@ -53,12 +54,24 @@ class UnusedGraphs:
             clock: The sequence number of the next node, on the recorded thread.
             backward: Its line.
         """
-        self._unused.update(range(self._clocks[-1] if self._clocks else 0, clock))
+        self._unused.update(range(max(self._since, self._clocks[-1] if self._clocks else 0), clock))
         oldest = min((number for number in nodes if number in self._unused), default=clock)
         self._longest_wait = max(self._longest_wait, sum(earlier > oldest for earlier in self._clocks))
         self._unused.difference_update(nodes)
         self._clocks.append(clock)
         self._backward = backward
+
+    def rest(self) -> bool:
+        """Forget what may go backward while calls are only counted; False if something is kept for good."""
+        if any(holder.num_rounds for holder in self.look()):
+            return False
+        self._unused.clear()
+        self._held = []
+        return True
+
+    def wake(self) -> None:
+        """Look at what is made from now on."""
+        self._since = next_sequence_nr()
 
     def waits(self) -> str | None:
         """Name what is kept, but not yet for long enough."""

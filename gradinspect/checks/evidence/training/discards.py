@@ -39,6 +39,10 @@ class Discards:
         """Note a backward call."""
         self._calls.append(Left(backward, reached))
 
+    def unobserved(self) -> None:
+        """Note that calls and steps were not watched."""
+        self._calls.clear()
+
     def cleared(self, key: int, clearing: int | None) -> None:
         """Note that a gradient was cleared, and nobody had used or read it."""
         for call in self._calls:

@@ -105,6 +105,8 @@ class GradientUse:
     folder: Path = field(default_factory=Path)  # files below it are named relative to it
     time: int = 0
     blind_until: int = 0  # a backward that is not observed may have reached anything
+    woken: int = 0  # until then, the calls repeated others and were only counted
+    last_step: int = 0
     num_steps: int = 0
     num_steps_done: int = 0
     num_backwards: int = 0
@@ -198,6 +200,21 @@ class GradientUse:
         for one in self._parameters.values():
             one.used, one.is_added_to = None, False
 
+    def repeated_step(self) -> None:
+        """Note a step that repeats others."""
+        self.num_steps += 1
+        self.num_steps_done = self.num_steps
+
+    def wake(self) -> None:
+        """Go on after calls and steps that were only counted."""
+        self.time += 2
+        self.woken = self.time
+        self.other_losses.unobserved()
+        self.discards.unobserved()
+        for one in self._parameters.values():
+            one.used, one.is_added_to, one.is_early = None, False, False
+            one.stepped = max(one.stepped, self.time - 1 if one.reached else 0)
+
     def cleared(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
         """Note that a parameter's `.grad` was set to None or to zeros."""
         one = self._known(tensor)
@@ -229,7 +246,7 @@ class GradientUse:
             self.time += 1
             one.clipped, one.clip = self.time, number
             self._last_line = (_key(frame), self.time, number)
-            one.is_early = not one.is_fresh and self.blind_until <= one.stepped
+            one.is_early = not one.is_fresh and max(self.blind_until, self.woken) <= one.stepped
         elif one is not None and is_user_file(frame.f_code.co_filename):
             self.time += 1
             one.read = self.time
@@ -301,13 +318,18 @@ class GradientUse:
     def is_idle(self, optimizer: Optimizer) -> bool:
         """Return whether a step that ends has found no gradient, and no backward has reached what it updates."""
         held = held_by(optimizer)
-        is_known = not self.blind_until and all(gradient_of(tensor) is None for tensor in held)
+        is_known = (
+            not self.blind_until
+            and self.woken <= self.last_step
+            and all(gradient_of(tensor) is None for tensor in held)
+        )
         return is_known and not any(one.is_fresh for one in self.of(held))
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Note which gradients have been used."""
         self.time += 1
         self.num_steps_done = self.num_steps
+        self.last_step = self.time
         self.closures.end()
         for one in self.of(held_by(optimizer)):
             gradient = _gradient(one)

@@ -75,6 +75,9 @@ class TrainingLog:
 
     def __init__(self, recorder: Recorder, flow: Dataflow, folder: Path) -> None:
         """Share the recorder's frames and the flow of values; files below the folder are named relative to it."""
+        self.is_resting = False  # calls and steps repeat others
+        self.on_mode: Callable[[], None] = lambda: None  # called when the mode of a module is set
+        self.on_change: Callable[[], None] = lambda: None  # called when a model is built or frozen
         self.replaced: set[int] = set()  # ids of parameters that an optimizer holds, and whose model has others instead
         self._recorder = recorder
         self._flow = flow
@@ -225,6 +228,11 @@ class TrainingLog:
         """Take what was fetched of that."""
         self._parameters.settle(rows)
 
+    def wake(self) -> None:
+        """Go on after calls and steps that were only counted."""
+        self.is_resting = False
+        self._gradients.wake()
+
     def unobserved(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""
         if kind == "backward":
@@ -256,6 +264,7 @@ class TrainingLog:
             self._sharing.averaged(tensors, frame)
             return
         if touch is GradientTouch.FREEZES:
+            self.on_change()
             if self._gradients.num_steps and leaf.requires_grad and is_leaf(leaf):
                 self._registrations.unfreeze(leaf, frame)
                 self._gradients.unfreeze(leaf)
@@ -270,6 +279,9 @@ class TrainingLog:
             return
         frame = sys._getframe(1)
         with plain_tensors_only():
+            if self.is_resting:
+                self._optimizers.before_step(optimizer, frame)
+                return
             self._gradients.before_step(optimizer, frame)
             self._optimizers.before_step(optimizer, frame)
             self._parameters.before_step(optimizer, self._optimizers.of(optimizer))
@@ -279,6 +291,9 @@ class TrainingLog:
         if not self._is_seen():
             return
         with plain_tensors_only():
+            if self.is_resting:
+                self._repeated_step(optimizer)
+                return
             self._optimizers.after_step(optimizer, is_idle=self._gradients.is_idle(optimizer))
             self._gradients.after_step(optimizer)
             self._parameters.after_step(optimizer, self._optimizers.of(optimizer))
@@ -291,6 +306,13 @@ class TrainingLog:
                 self._unheld_then += self._unheld_now()
             if seen.num_steps.bit_count() == 1:  # it may be gone at the end, and what is frozen may be unfrozen
                 self._frozen_then[id(seen)] = [one for one in self._frozen_now([seen]) if one.optimizer is seen]
+
+    def _repeated_step(self, optimizer: Optimizer) -> None:
+        """Note a step that repeats others."""
+        was_idle = bool(self._optimizers.of(optimizer).num_idle)
+        self._optimizers.after_step(optimizer, is_idle=was_idle and self._gradients.is_idle(optimizer))
+        self._gradients.repeated_step()
+        self._sharing.stepped()
 
     def _on_compiled(self, is_entered: bool, caller: FrameType | None) -> None:  # as the recorder calls it
         with plain_tensors_only():
@@ -307,6 +329,7 @@ class TrainingLog:
 
     def _on_mode(self, module: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
         self._modes.switch(module, frame)
+        self.on_mode()
 
     def _on_scale(self, scaler: Any, _args: object, _kwargs: object, result: Any, _frame: FrameType) -> None:
         with plain_tensors_only():
@@ -326,9 +349,11 @@ class TrainingLog:
         self._sharing.kept(state, frame)
 
     def _on_module(self, holder: Any, name: str, module: Any) -> None:
+        self.on_change()
         self._registrations.module(holder, name, module, sys._getframe(1))
 
     def _on_parameter(self, holder: Any, name: str, parameter: Any) -> None:
+        self.on_change()
         self._registrations.parameter(holder, name, parameter, sys._getframe(1))
 
     def _is_seen(self) -> bool:

@@ -91,7 +91,7 @@ def _unlike_their_model(
     for root in roots:
         owned = {id(parameter) for parameter in all_parameters(root)}
         holding = [one for one in optimizers if one.num_steps and one.holds() & owned]
-        optimizer = min(holding, key=lambda one: one.optimizer() is None, default=None)
+        optimizer = min(holding, key=_is_of_the_past, default=None)
         optimizer = optimizer or _before_replacement(root, left, optimizers, registrations)
         if optimizer is None:
             continue
@@ -107,6 +107,11 @@ def _unlike_their_model(
         for path, module in named_modules(root) if hidden else ():
             found += _hidden_in(path, module, hidden, optimizer, registrations)
     return found
+
+
+def _is_of_the_past(one: SeenOptimizer) -> tuple[bool, bool]:
+    """Return whether an optimizer is gone, and whether another one steps in its place, as after a pretraining."""
+    return one.optimizer() is None, one.successor is not None
 
 
 def _before_replacement(

@@ -51,7 +51,7 @@ from gradinspect.torch_api.patching.replaced import asking
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
 
 OnTouch = Callable[[GradientTouch, tuple[Any, ...], list[torch.Tensor], FrameType | None], None]
-_SKIPPED = CallKind.SKIPPED  # Python looks up a member of an Enum slowly
+_SKIPPED, _FREEZES = CallKind.SKIPPED, CallKind.FREEZES  # Python looks up a member of an Enum slowly
 _NO_VERSION = -1  # of an inference tensor
 _DATA = "torch.Tensor.data.__get__"
 
@@ -81,6 +81,7 @@ class _Begun(Struct, frozen=True, gc=False):
     inputs: list[torch.Tensor]
     versions: list[int]  # of the inputs; empty if none can be written to
     contents: dict[int, torch.Tensor]  # what was there before, by the id of what may be written past autograd
+    sample: Any = None  # what the log of samples has begun
 
 
 class TorchCallLog:
@@ -92,9 +93,10 @@ class TorchCallLog:
         self.broadcasts = BroadcastLog(recorder)
         self.dropped = DroppedResults(recorder)
         self.states = ResultStates()
-        self.arguments = ArgumentLogs(flow)
+        self.arguments = ArgumentLogs(flow, recorder.errors)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
+        self.is_resting = False  # only what freezes is noted
         self._recorder = recorder
         self._flow = flow
         self._known: dict[Any, _Known] = {}
@@ -127,7 +129,7 @@ class TorchCallLog:
             known = self._known.get(func)
             if known is None:
                 known = self._known[func] = _learn(func, self.arguments)
-            if known.is_skipped and not kwargs:
+            if (known.is_skipped and not kwargs) or (self.is_resting and known.kind is not _FREEZES):
                 return None
             writes = self.writes
             if writes.steps.running is not None and writes.steps.covers(sys._getframe(2)):
@@ -139,7 +141,9 @@ class TorchCallLog:
                 versions = [_NO_VERSION if ops.is_inference(tensor) else version_of(tensor) for tensor in inputs]
                 may_be_silent = known.access.silent or writes.may_be_silent  # one call less for nearly all
                 contents = self._contents(known, args, kwargs) if may_be_silent else {}
-                return _Begun(known, args, kwargs, inputs, versions, contents)
+                numbers = self._recorder.frames.number_of
+                sample = self.arguments.samples.begin(args[0], sys._getframe(2), numbers) if args else None
+                return _Begun(known, args, kwargs, inputs, versions, contents, sample)
         except Exception as error:
             self._recorder.errors.note(error)
             return None
@@ -162,6 +166,8 @@ class TorchCallLog:
             with self._recorder.turn, plain_tensors_only():
                 if begun.versions:
                     self._look_for_writes(begun, start, end, frame)
+                if begun.sample is not None:
+                    self.arguments.samples.end(begun.sample, self._recorder.frames.number_of(frame))
                 if known.touch is not None and self.on_touch is not None:
                     self.on_touch(known.touch, begun.args, begun.inputs, frame)
                 if known.is_pure and frame is not None and (id(frame.f_code), frame.f_lasti) not in self.dropped.used:

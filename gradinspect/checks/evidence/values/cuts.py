@@ -62,6 +62,7 @@ from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
 from gradinspect.torch_api.weak import HiddenRef
+from gradinspect.units import format_count
 
 _ASSIGNS_NONE = re.compile(r"(?<![=!<>])= *None\b")
 
@@ -116,6 +117,7 @@ class GradientCuts:
         self._idle = IdleTerms(flow, self._frame)
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._has_missed = False  # a call that may have reached any leaf
+        self._is_resting = False  # steps repeat others
         self._attached = ExitStack()
 
     def __enter__(self) -> "GradientCuts":
@@ -149,6 +151,20 @@ class GradientCuts:
             if call.kind == "backward" and not self._flow.is_full:
                 self._idle.begin(root, backward)
             self._note_what_may_be_meant(graph, root, call)
+
+    def rest(self) -> None:
+        """Let calls and steps that repeat others pass by."""
+        self._is_resting = True
+        self._idle.unobserved()
+
+    def wake(self) -> None:
+        """Look at them again."""
+        self._is_resting = False
+
+    @property
+    def saw_all(self) -> bool:
+        """Whether no limit was reached."""
+        return not (self._flow.is_full or self._idle.num_passed_over)
 
     def unobserved(self) -> None:
         """Note a call that is not looked at."""
@@ -214,6 +230,9 @@ class GradientCuts:
         """Say what could not be checked."""
         if self._flow.is_full:
             yield f"Missing gradients were not checked: there were more than {MAX_CALLS:,} calls of torch functions."
+        if self._idle.num_passed_over:
+            skipped = format_count(self._idle.num_passed_over, "backward call")
+            yield f"Not checked: terms of the loss of {skipped} that the optimizer cannot lower, as the loss is long."
         yield from self._perhaps
 
     def _wrong_terms(self, root: Read, backward: Frame | None) -> Iterator[Finding]:
@@ -315,7 +334,7 @@ class GradientCuts:
         if not _has_closure(args, kwargs) and self._recorder.is_here:
             self._flow.num_pauses = max(0, self._flow.num_pauses - 1)
         # inside backward nothing is missing yet: it has not reached all tensors
-        if is_inside_backward() or not self._roots or not self._recorder.is_active:
+        if self._is_resting or is_inside_backward() or not self._roots or not self._recorder.is_active:
             return
         with plain_tensors_only():
             held = [tensor for group in optimizer.param_groups for tensor in group["params"]]

@@ -24,7 +24,8 @@ from gradinspect.checks.facts.values import IdleTerm
 from gradinspect.graph import Frame
 
 LEAST_ROUNDS = 2
-MAX_ROUNDS = 12  # backward calls that are looked at, for each optimizer that has stepped
+MAX_ROUNDS = 12  # backward calls on a line that are looked at, however many steps that takes
+MAX_STEPS = 20_000  # from call to call, up to which more of them are
 _CAUSES = frozenset(("detach", "data", "grad_off"))
 _Key = tuple[int | None, int | None]  # the frames of a term and of what cut it off
 
@@ -62,18 +63,28 @@ class IdleTerms:
     _open: list[tuple[_Key, _Split, Frame | None]] = field(default_factory=list)  # since the last backward
     _stepped: dict[int, set[int]] = field(default_factory=dict)  # since then: the ids of optimizers, what they hold
     _steppers: dict[int, _Stepper] = field(default_factory=dict)  # by the ids of optimizers
-    _num_calls: int = 0
+    _rounds: dict[Frame | None, int] = field(default_factory=dict)  # that were looked at, by the line of backward
+    _long: set[Frame | None] = field(default_factory=set)  # lines of which no more are
+    num_passed_over: int = 0  # calls that were not looked at
+
+    def unobserved(self) -> None:
+        """Judge what the last call has shown: it is not known what steps next."""
+        self._judge()
 
     def begin(self, root: Read, backward: Frame | None) -> None:
         """Judge what the last call has shown, and look at the terms of the next one."""
         self._judge()
-        self._num_calls += 1
-        if self._num_calls > MAX_ROUNDS * max(1, len(self._steppers)):
+        self._rounds[backward] = self._rounds.get(backward, 0) + 1
+        if backward in self._long:
+            self.num_passed_over += 1
             return
         calls = self.flow.calls
-        for one in split_terms(calls, root):
+        steps: list[int] = []
+        for one in split_terms(calls, root, steps):
             key = calls[one.made].frame, calls[one.cut].frame
             self._open.append((key, one, backward))
+        if self._rounds[backward] >= MAX_ROUNDS and sum(steps) > MAX_STEPS:
+            self._long.add(backward)
 
     def stepped(self, optimizer: Optimizer) -> None:
         """Note a step."""
@@ -117,8 +128,14 @@ class IdleTerms:
         return {id(leaf) for number in leaves if (leaf := self.flow.leaf(number)) is not None}
 
 
-def split_terms(calls: Sequence[Call], root: Read) -> Iterator[_Split]:
-    """Yield the terms of a scalar loss that reach leaves, and were cut off from leaves that other terms reach."""
+def split_terms(calls: Sequence[Call], root: Read, steps: list[int] | None = None) -> Iterator[_Split]:
+    """Yield the terms of a scalar loss that reach leaves, and were cut off from leaves that other terms reach.
+
+    Args:
+        calls: In the order in which they were made.
+        root: The loss.
+        steps: Takes how many calls were looked at behind each term.
+    """
     terms = {
         read.call
         for number in calls_behind(calls, root, SCALAR)
@@ -126,7 +143,7 @@ def split_terms(calls: Sequence[Call], root: Read) -> Iterator[_Split]:
         for read in calls[number].reads
         if read.leads_back and read.call != OUTSIDE and calls[read.call].name.strip("_") not in ADDS
     }
-    behind = {term: _behind(calls, term) for term in sorted(terms)} if len(terms) > 1 else {}
+    behind = {term: _behind(calls, term, steps) for term in sorted(terms)} if len(terms) > 1 else {}
     for term, (reached, cuts) in behind.items():
         others = {leaf for other, (leaves, _) in behind.items() if other != term for leaf in leaves}
         for cut in cuts:
@@ -140,7 +157,7 @@ def _sources(calls: Sequence[Call], read: Read) -> set[int]:
     return {read.leaf} if read.leaf != NO_LEAF else _behind(calls, read.call)[0]
 
 
-def _behind(calls: Sequence[Call], number: int) -> tuple[set[int], list[int]]:
+def _behind(calls: Sequence[Call], number: int, steps: list[int] | None = None) -> tuple[set[int], list[int]]:
     """Collect the leaves that a gradient of what a call made reaches, and the calls that cut it off from others."""
     leaves: set[int] = set()
     cuts: list[int] = []
@@ -155,4 +172,6 @@ def _behind(calls: Sequence[Call], number: int) -> tuple[set[int], list[int]]:
             continue
         leaves.update(read.leaf for read in calls[one].reads if read.leaf != NO_LEAF and read.is_live)
         todo += [read.call for read in calls[one].reads if read.leaf == NO_LEAF]
+    if steps is not None:
+        steps.append(len(seen))
     return leaves, cuts

@@ -6,6 +6,7 @@ are looked at when they are made: on the CPU, where nothing has to be waited for
 Calls that make a graph are counted apart from others, as data may be made by many.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from math import isfinite, isnan
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 from gradinspect.checks.facts.graphs import FirstNonfinite
 from gradinspect.checks.facts.value_flow import Call, Read, ancestors, short_name
 from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.recording.values.magnitudes import why_unread
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
@@ -34,6 +36,26 @@ def is_small_and_readable(tensor: torch.Tensor, most_elements: int) -> bool:
     if torch.jit.is_tracing() or tensor.layout is not torch.strided or why_unread(tensor) is not None:
         return False
     return 0 < int(ops.numel(tensor)) <= most_elements
+
+
+class SizeLimit:
+    """Says which tensors are small enough to be read, and counts the others, once for each line."""
+
+    def __init__(self, errors: OwnErrors, what: str, most_elements: int) -> None:
+        """Count `what`, as one of it is called, where it has more elements."""
+        self._errors = errors
+        self._what = what
+        self._most = most_elements
+        self._lines: set[int | None] = set()
+
+    def allows(self, tensor: torch.Tensor, line: int | None) -> bool:
+        """Return whether to read a tensor, given the frame that uses it."""
+        if is_small_and_readable(tensor, self._most):
+            return True
+        if line not in self._lines and is_small_and_readable(tensor, sys.maxsize):
+            self._lines.add(line)
+            self._errors.pass_over(self._what, f"larger than {self._most:,} elements")
+        return False
 
 
 class ResultStates:

@@ -41,3 +41,43 @@ def test_what_has_no_values_is_not_compared(device: str, after: str, tmp_path: P
 
     assert ("GI385" in done.stdout) == is_found
     assert "Not looked at" not in done.stdout + done.stderr
+
+
+LIMITED = FOLLOWED.replace("torch.set_default_device", "#").replace("AFTER", "pass")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("nn.BatchNorm1d(4))", "nn.BatchNorm1d(4), Wide())", "1 copy of a model, for its buffers, larger than"),
+        (
+            "x = torch",
+            "loss, x = other(torch.ones(5, 4)).sum(), torch",
+            "of which 2 are trained that it may be one of.",
+        ),
+        ("kept.lerp_(new, 0.1)", "pass", None),
+    ],
+    ids=["large", "two models", "follows nothing"],
+)
+def test_a_copy_that_is_not_compared_is_named(old: str, new: str, said: str | None, tmp_path: Path) -> None:
+    """If it follows a model; what is frozen has nothing to follow."""
+    head = """
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(1 << 20))
+    def forward(self, x):
+        return x
+"""
+    program = LIMITED.replace("model =", f"{head}model =").replace(
+        "average =", "other = copy.deepcopy(model)\naverage ="
+    )
+    program = program.replace(old, new).replace(
+        "loss = (", "loss = other(x).sum() + (" if "other(" in new else "loss = ("
+    )
+    (tmp_path / "followed.py").write_text(program)
+    done = gradinspect("check", "followed.py", cwd=tmp_path)
+
+    text = " ".join(done.stdout.split())
+    assert (said or "No") in text
+    assert ("copy of a model" in text) == (said is not None)

@@ -3,10 +3,11 @@
 import torch
 
 from gradinspect.checks.evidence.values import result_states
-from gradinspect.checks.evidence.values.result_states import ResultStates
+from gradinspect.checks.evidence.values.result_states import ResultStates, SizeLimit
 from gradinspect.checks.facts.graphs import FirstNonfinite
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read
 from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
 
 INF, NAN = float("inf"), float("nan")
 
@@ -69,3 +70,14 @@ def test_only_so_much_is_looked_at() -> None:
     states.look(-3, "torch.nn.functional.rnn", [], (torch.tensor([NAN], requires_grad=True), None))
 
     assert states.nans == {*range(result_states.MOST_LOOKED), -1, -3}
+
+
+def test_what_is_too_large_is_counted_once_for_each_line() -> None:
+    """What cannot be read anyway is not: no larger limit would show it."""
+    errors = OwnErrors()
+    limit = SizeLimit(errors, "target of a loss", 4)
+    allowed = [limit.allows(torch.ones(count), line) for count, line in ((4, 1), (5, 1), (6, 1), (5, 2))]
+    unreadable = limit.allows(torch.ones(5, device="meta"), 3)
+
+    assert (allowed, unreadable) == ([True, False, False, False], False)
+    assert list(errors.notes()) == ["Not checked: 2 targets of a loss, larger than 4 elements."]

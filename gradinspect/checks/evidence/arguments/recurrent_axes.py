@@ -1,0 +1,103 @@
+"""The last place of an axis of what an RNN returned, where that axis is its batch and not its time.
+
+NOTE [The last sequence on purpose]
+Without `batch_first` an RNN takes axis 0 for time and axis 1 for the batch, so `out[:, -1]` is the last sequence, and
+not the last step of each. It is meant where the batch has one sequence only, where others are taken on the same axis,
+as in a loop over all, or where a step is taken on axis 0 as well: then the program knows which is which.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from msgspec import Struct
+
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE
+from gradinspect.checks.facts.values import LastAlongBatch
+from gradinspect.graph import Frame
+
+LEAST_CALLS = 2  # of a line
+_RECURRENT = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"}
+_SAME_AXES = frozenset((
+    "dropout", "relu", "tanh", "gelu", "layer_norm", "contiguous", "float", "to", "add", "mul", "leaky_relu", "sigmoid",
+))  # fmt: skip
+_MAX_STEPS = 6  # from what is indexed back to the RNN
+_NUM_ARGUMENTS = 9  # of an RNN that is not given a packed sequence
+
+
+class _Seen(Struct):
+    """All calls on a line."""
+
+    op: str
+    ran: int | None  # the frame of the call of the RNN
+    shape: tuple[int, int]  # steps and sequences, the first time
+    num_calls: int = 0
+    is_last: bool = True  # in each call
+
+
+class RecurrentAxisLog:
+    """Looks at what is taken out of the results of RNNs. NOTE [The last sequence on purpose]."""
+
+    functions = frozenset(_RECURRENT) | frozenset(("getitem", "select"))
+
+    def __init__(self, flow: Dataflow) -> None:
+        """Share the calls that made them."""
+        self._flow = flow
+        self._by_time: dict[int, tuple[str, int]] = {}  # calls whose axis 0 is time -> the function, its steps
+        self._seen: dict[int | None, _Seen] = {}
+        self._knowing: set[int | None] = set()  # frames of RNNs of which a step, or another sequence, is taken
+
+    def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
+        """Look at a call that has returned, given the frame that it is on."""
+        if function in _RECURRENT:
+            if len(args) == _NUM_ARGUMENTS and type(args[3]) is bool and args[-1] is False:
+                self._by_time[len(self._flow.calls)] = function, args[0].shape[0]
+        elif self._by_time and args and type(args[0]) is torch.Tensor and len(args[0].shape) == 3:
+            self._take(args[0], _places(function, args, kwargs), number)
+
+    def _take(self, given: torch.Tensor, places: tuple[Any, ...], number: int | None) -> None:
+        call = self._recurrent_call(given) if given.requires_grad else OUTSIDE
+        if call == OUTSIDE:
+            return
+        (function, steps), ran = self._by_time[call], self._flow.calls[call].frame
+        first, second = (*places, None, None)[:2]
+        if given.shape[0] != steps or type(first) is int:
+            self._knowing |= {ran} if type(first) is int else set()
+            return
+        if type(second) is not int:
+            return
+        sequences = given.shape[1]
+        seen = self._seen.setdefault(number, _Seen(_RECURRENT[function], ran, (steps, sequences)))
+        seen.num_calls += 1
+        is_whole = isinstance(first, slice) and first == slice(None)
+        seen.is_last = seen.is_last and is_whole and sequences > 1 and second in {-1, sequences - 1}
+        if not seen.is_last:
+            self._knowing.add(ran)
+
+    def _recurrent_call(self, given: torch.Tensor) -> int:
+        """Return the call of the RNN that made a tensor, perhaps by way of what keeps its axes."""
+        calls, call = self._flow.calls, self._flow.read(given).call
+        for _ in range(_MAX_STEPS):
+            if call == OUTSIDE or call in self._by_time:
+                return call
+            behind = [read.call for read in calls[call].reads if read.leads_back and read.leaf == NO_LEAF]
+            if calls[call].name.strip("_") not in _SAME_AXES or len(behind) != 1:
+                return OUTSIDE
+            call = behind[0]
+        return OUTSIDE
+
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[LastAlongBatch]:
+        """Yield the lines that take the last sequence in every call."""
+        for number, seen in self._seen.items():
+            if seen.is_last and seen.num_calls >= LEAST_CALLS and seen.ran not in self._knowing:
+                yield LastAlongBatch(op=seen.op, shape=seen.shape, ran=frame_of(seen.ran), used=frame_of(number))
+
+
+def _places(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what is taken on each axis; nothing if that is not known."""
+    if function == "getitem":
+        index = args[1] if len(args) > 1 else None
+        return index if isinstance(index, tuple) else (index,)
+    axis, place = kwargs.get("dim", args[1] if len(args) > 1 else None), kwargs.get("index", args[-1])
+    return {0: (place,), -3: (place,), 1: (slice(None), place), -2: (slice(None), place)}.get(axis, ())

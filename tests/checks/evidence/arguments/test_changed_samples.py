@@ -1,0 +1,64 @@
+"""Which lines change samples again, of those that a dataset writes to."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from gradinspect.checks.evidence.arguments import changed_samples
+from gradinspect.checks.evidence.values.calls import TorchCallLog
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.facts.values import ChangedSamples
+from gradinspect.recording.recorder import Recorder
+
+
+class Samples:
+    """Data, and what is done to each sample that is asked for."""
+
+    def __init__(self, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        """Make a few."""
+        self.data = torch.rand(4, 3) + 1
+        self.array = self.data.numpy().copy()
+        self.change = change
+
+    def __getitem__(self, place: int) -> torch.Tensor:
+        """Return one."""
+        return self.change(self.data[place])
+
+
+def times(samples: Samples, *, stacked: bool = True) -> list[int]:
+    """Ask for all samples three times, and return how often some were changed that had been changed before."""
+    with Recorder() as recorder, TorchCallLog(recorder, Dataflow(recorder)) as log:
+        for _ in range(3):
+            batch = [samples[place] for place in range(4)]
+            if stacked:
+                torch.stack(batch)
+        facts = [one for one in log.arguments.facts(lambda _number: None) if isinstance(one, ChangedSamples)]
+        notes = list(recorder.errors.notes())
+    assert all("sample" in note for note in notes)
+    return [one.num_times for one in facts]
+
+
+def test_what_is_changed_in_each_epoch_is_counted() -> None:
+    """From the second one on; a copy is not, nor what becomes no part of a batch, nor the same values."""
+    assert times(Samples(lambda x: x.mul_(2))) == [8]
+    assert times(Samples(lambda x: x.clone().mul_(2))) == []
+    assert times(Samples(lambda x: x.mul_(2)), stacked=False) == []
+    assert times(Samples(lambda x: x.sub_(x.mean()))) == []
+
+
+def test_memory_of_numpy_is_that_of_the_dataset_too() -> None:
+    """Each time it is shown by another tensor."""
+    samples = Samples(torch.clone)
+    rows = itertools.cycle(range(4))
+    samples.change = lambda _x: torch.from_numpy(samples.array[next(rows)]).mul_(2)
+
+    assert times(samples) == [8]
+
+
+def test_samples_beyond_a_number_are_counted_as_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are looked at."""
+    monkeypatch.setattr(changed_samples, "MOST_SAMPLES", 2)
+
+    assert times(Samples(lambda x: x.mul_(2))) == [4]
