@@ -4,13 +4,15 @@ NOTE [Kept apart]
 Two tensors may share memory on purpose, so what counts is that the program uses them as two: it adds one to the other,
 as a moving average does, which is then an average of the weights with themselves, and one of them was made before the
 last step, or is a parameter that was given the other's memory (weight decay adds p.data to p.data of that moment);
-or it keeps a state dict under a condition, steps, and has a line elsewhere that loads it into the same model;
+or it keeps a state dict, or the tensors of one in another dict, under a condition, steps, and has a line elsewhere that
+loads it into the same model;
 or it loads the state dict of one variable into another one, and both are the same trained model.
 """
 
 import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -35,8 +37,10 @@ from gradinspect.recording.source_structure import (
 )
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
+from gradinspect.torch_api.weak import HiddenRef
 
 MAX_KEPT = 100  # state dicts
+MAX_VALUES = 8  # of a state dict, that are looked at
 
 
 @dataclass
@@ -44,8 +48,13 @@ class _Kept:
     """A state dict that the program has asked for."""
 
     state: ReferenceType[Any]
+    values: dict[str, HiddenRef]  # tensors in it, also if they are in another dict by now
     line: int | None  # the frame
     num_steps: int  # of optimizers until then
+
+    def alive(self) -> dict[str, torch.Tensor]:
+        """Return the tensors that the program still holds."""
+        return {name: value for name, known in self.values.items() if (value := known()) is not None}
 
 
 class _Loaded(NamedTuple):
@@ -92,11 +101,14 @@ class SharingWeights:
         """Note a state dict."""
         if not isinstance(state, Mapping) or not is_own_file(frame.f_code.co_filename):
             return
-        self._kept = [one for one in self._kept if one.state() is not None]
+        self._kept = [one for one in self._kept if one.alive()]
         if len(self._kept) >= MAX_KEPT:
             self.recorder.errors.pass_over("state dict that is kept", f"after the first {MAX_KEPT}")
         else:
-            self._kept.append(_Kept(ref(state), self.recorder.frames.number_of(frame), self.gradients.num_steps))
+            tensors = ((name, value) for name, value in state.items() if _is_read(value))
+            values = {name: HiddenRef(value) for name, value in islice(tensors, MAX_VALUES)}
+            line = self.recorder.frames.number_of(frame)
+            self._kept.append(_Kept(ref(state), values, line, self.gradients.num_steps))
 
     def loaded(self, module: nn.Module, state: Any, frame: FrameType) -> None:
         """Look at what a model is given, once for each line: it may be its own, under another name."""
@@ -117,12 +129,12 @@ class SharingWeights:
     def stepped(self) -> None:
         """Look at the state dicts that are there after a step, once for each line."""
         for one in self._kept:
-            state = None if one.line in self._seen else one.state()
-            if state is None or one.num_steps >= self.gradients.num_steps:
+            values = {} if one.line in self._seen else one.alive()
+            if not values or one.num_steps >= self.gradients.num_steps:
                 continue
             self._seen.add(one.line)
             tensors = (tensor for one in self.gradients.parameters() if (tensor := one.tensor()) is not None)
-            fact = self._fact(one, state, set(map(_memory, tensors)) - {None})
+            fact = self._fact(one, values, set(map(_memory, tensors)) - {None})
             self._found += () if fact is None else (fact,)
 
     def facts(self) -> Sequence[SharedWeights]:
@@ -130,8 +142,8 @@ class SharingWeights:
         trained = {one.fact.name: one.fact for one in self._loaded.values() if self.gradients.with_ids(one.keys)}
         return [*self._found, *trained.values()]
 
-    def _fact(self, one: _Kept, state: Mapping[str, Any], trained: Collection[Any]) -> SharedWeights | None:
-        names = [name for name, value in state.items() if isinstance(value, torch.Tensor) and _memory(value) in trained]
+    def _fact(self, one: _Kept, values: Mapping[str, torch.Tensor], trained: Collection[Any]) -> SharedWeights | None:
+        names = [name for name, value in values.items() if _memory(value) in trained]
         line = self._frame(one.line)
         if not names or line is None:
             return None
@@ -150,17 +162,25 @@ def _loaded_elsewhere(file: str, line: Frame) -> tuple[str, str] | None:
     around = enclosing(file, line.line)
     assignment = next((one for one in around if isinstance(one, ast.Assign)), None)
     condition = next((one for one in around if isinstance(one, ast.If)), None)
-    if assignment is None or condition is None or not isinstance(assignment.value, ast.Call):
+    taken = None if assignment is None else _state_dict_in(assignment.value)
+    if assignment is None or condition is None or taken is None:
         return None
-    taken = assignment.value.func
-    if not isinstance(taken, ast.Attribute) or taken.attr != "state_dict":
-        return None
-    (target, *_), module = assignment.targets, _last_name(taken.value)
+    (target, *_), module = assignment.targets, _last_name(taken.func.value)  # type: ignore[attr-defined]
     for call in calls_of(file, "load_state_dict"):
         is_same = call.args and _last_name(call.args[0]) == _last_name(target) is not None
         if is_same and _last_name(call.func.value) == module and not contains(condition, call.lineno):  # type: ignore[attr-defined]
-            return ast.unparse(target), ast.unparse(assignment.value)
+            return ast.unparse(target), ast.unparse(taken)
     return None
+
+
+def _state_dict_in(value: ast.expr) -> ast.Call | None:
+    """Return the call of `model.state_dict()` in what is assigned: `dict(model.state_dict())` has the same tensors."""
+    calls = (node for node in ast.walk(value) if isinstance(node, ast.Call))
+    return next((one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "state_dict"), None)
+
+
+def _is_read(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and _memory(value) is not None
 
 
 def _under_two_names(file: str, loads: Frame | None, asks: Frame | None, folder: Path) -> SharedWeights | None:
