@@ -19,7 +19,7 @@ torch.manual_seed(0)
 encoder = nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 8))
 decoder = nn.Linear(8, 6)
 pretraining = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=1e-3)
-for _ in range(640):
+for _ in range(200):
     x = torch.randn(4, 6)
     pretraining.zero_grad()
     F.mse_loss(decoder(encoder(x)), x).backward()
