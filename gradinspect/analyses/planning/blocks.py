@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.planning.changes import Autocast, Checkpoint, HalfSaves, ModuleChange, ModuleUse, Offload
-from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.analyses.structure.name_folding import pattern_of
 
 MAX_BLOCKS = 6  # repeated blocks and large modules that are tried
 MIN_SHARE = 0.02  # of what all modules hold, for a block to be tried
@@ -47,7 +47,7 @@ def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
     groups: dict[tuple[int, str, str], list[ModuleUse]] = defaultdict(list)
     for use in uses:
         if use.path and not use.writes_input:  # NOTE [What a segment is computed again from]
-            groups[use.root, use.class_name, INDEX.sub("*", use.path)].append(use)
+            groups[use.root, use.class_name, pattern_of(use.path)].append(use)
     total = sum(use.saved_bytes for use in uses if not use.path)
     blocks = [
         Block(

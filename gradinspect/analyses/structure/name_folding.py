@@ -1,4 +1,4 @@
-"""Names that differ in their indices, as one: `h.0-11.attn.weight`.
+"""Names that differ in numbers, as one: `h.0-11.attn.weight`, `up1-4`.
 
 What comes in: dotted names. What goes out: a name for each group, with those it stands for.
 
@@ -6,13 +6,18 @@ NOTE [One fold]
 On every screen, rows of equal blocks that say the same are one row, from two on, with the least and the greatest of
 their numbers. A list of nodes, tensors or parameters that fits a screen is read as it is; if it is too long even when
 it is folded, rows that differ only in sizes are one, too. `repeats` is the same for neighboring nodes.
+
+NOTE [Exactly its members]
+A folded name stands for all combinations of its numbers, so what it is given must be all of them: of
+`layer1.0.conv1`, `layer1.1.conv1` and `layer2.0.conv1` the last is a row of its own, and `h.0-1.a.1-2` is four names.
 """
 
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Final, TypeAlias, TypeVar
 
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
@@ -21,9 +26,12 @@ FOLD_ABOVE: Final = 24  # rows: fewer fit a screen
 MAX_ROWS: Final = 40  # of a folded table
 MIN_FOR_ODD: Final = 3  # of two, neither is the odd one
 ODD: Final = 3.0  # times the median of the others
-MAX_INDICES: Final = 4  # named one by one
+MAX_INDICES: Final = 4  # named one by one, and ranges in a list
+MAX_COLUMNS: Final = 6  # numbers in which folded names differ: nobody reads more
 NUMBER: Final = re.compile(r"(?<![\w.])\d+(?![\w.])")  # those in the name of a dtype are no sizes
 T = TypeVar("T")
+Names: TypeAlias = tuple[str | None, ...]
+Numbers: TypeAlias = tuple[int, ...]
 
 
 class OddOne(Record, frozen=True):
@@ -33,27 +41,45 @@ class OddOne(Record, frozen=True):
     times: float  # the median of the others
 
 
-def alike(
-    rows: Iterable[T], names: Callable[[T], tuple[str | None, ...]], look: Callable[[T], Hashable]
-) -> Iterator[list[T]]:
-    """Yield rows in groups of those of equal blocks, each in the place of its first.
+def pattern_of(name: str) -> str:
+    """Return what names that differ in numbers have in common: `h.*.attn`, `up*`."""
+    return INDEX.sub("*", name)
+
+
+def alike(rows: Iterable[T], names: Callable[[T], Names], look: Callable[[T], Hashable]) -> Iterator[list[T]]:
+    """Yield rows in groups of those of equal blocks, each in the place of its first: NOTE [Exactly its members].
 
     Args:
         rows: Of any table.
-        names: The names in a row that may differ in their indices.
+        names: The names in a row that may differ in their numbers.
         look: What else a row says, which must be equal.
     """
-    groups: dict[Hashable, list[T]] = {}
-    for row in rows:
-        patterns = tuple(name and INDEX.sub("*", name) for name in names(row))
-        groups.setdefault((patterns, look(row)), []).append(row)
-    yield from groups.values()
+    groups: dict[Hashable, dict[Names, list[tuple[int, T]]]] = {}
+    taken: set[str | None] = set()
+    for placed in enumerate(rows):
+        named = names(placed[1])
+        taken.update(named)
+        patterns = tuple(name and pattern_of(name) for name in named)
+        groups.setdefault((patterns, look(placed[1])), {}).setdefault(named, []).append(placed)
+    parts = [
+        sorted((placed for named in part for placed in group[named]), key=lambda placed: placed[0])
+        for group in groups.values()
+        for part in _not_taken(_exact_parts(list(group)), taken)
+    ]
+    yield from ([row for _, row in part] for part in sorted(parts, key=lambda part: part[0][0]))
 
 
 def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield names that differ in their indices as one, `h.0-11.attn.weight`, with those it stands for."""
+    """Yield names that differ in numbers as one, `h.0-11.attn.weight`, with those it stands for."""
     for group in alike(dict.fromkeys(names), lambda name: (name,), lambda _: None):
-        yield name_by_indices(group), group
+        yield _label(group), group
+
+
+def fold_name(names: Iterable[str]) -> str | None:
+    """Name different things by their numbers, `h.0-11` or `up1-4`; None if no one name stands for just these."""
+    given = list(dict.fromkeys(names))
+    folded = list(fold_names(given)) if len(given) > 1 else []
+    return folded[0][0] if len(folded) == 1 else None
 
 
 def odd_one(values: Sequence[float]) -> tuple[int, float] | None:
@@ -121,26 +147,126 @@ def name_of_all(names: Iterable[str | None]) -> str | None:
 
 
 def name_by_indices(names: Iterable[str]) -> str:
-    """Name things that differ in their indices by these, whatever others there are: `h.0-3.attn`."""
-    given = set(names)
-    return with_indices_of(next(iter(given)), given)
+    """Name some things by their numbers, `h.0-3.attn`, and by several names if one would stand for others, too."""
+    return ", ".join(name for name, _ in fold_names(sorted(set(names), key=_in_order)))
 
 
 def with_indices_of(name: str, names: Iterable[str]) -> str:
-    """Write into a name, or the end of one, the indices of all that it stands for."""
-    columns = list(zip(*map(INDEX.findall, set(names)), strict=True))
-    last = columns[len(columns) - len(INDEX.findall(name)) :]
-    return _with_indices(name, (_listed(sorted(set(map(int, column)))) for column in last))
+    """Write into a name, or the end of one, the numbers of all that it stands for, which are all combinations."""
+    columns = _columns(list(names))
+    return _with_numbers(name, columns[len(columns) - len(INDEX.findall(name)) :])
 
 
-def _with_indices(path: str, texts: Iterable[str]) -> str:
-    remaining = iter(texts)
-    return INDEX.sub(lambda _: next(remaining), path)
+def _in_order(name: str) -> tuple[list[str], list[int]]:
+    return INDEX.split(name), list(map(int, INDEX.findall(name)))
 
 
-def _listed(indices: Sequence[int]) -> str:
-    if len(indices) == 1:
-        return str(indices[0])
-    if indices[-1] - indices[0] == len(indices) - 1:
-        return f"{indices[0]}-{indices[-1]}"
-    return ",".join(map(str, indices)) if len(indices) <= MAX_INDICES else f"{indices[0]},{indices[1]}..{indices[-1]}"
+def _label(names: Sequence[str]) -> str:
+    """Name what `alike` gave."""
+    return _with_numbers(names[0], _columns(names))
+
+
+def _with_numbers(name: str, columns: Iterable[Numbers]) -> str:
+    texts = (_listed(sorted(set(column))) for column in columns)
+    return INDEX.sub(lambda _: next(texts), name)
+
+
+def _columns(names: Sequence[str | None]) -> list[Numbers]:
+    """Return the numbers in names of one pattern, those in one place together."""
+    return list(zip(*(map(int, INDEX.findall(name or "")) for name in names), strict=True))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Write numbers in order: `0-11`, `0,2`, `0,2..10`, `0-3,7,9-11`."""
+    ranges = _ranges(numbers)
+    if len(ranges) > 1 and len(numbers) <= MAX_INDICES:
+        return ",".join(map(str, numbers))
+    if len(numbers) > MAX_INDICES and len(ranges) > 1 and _is_even(numbers):
+        return f"{numbers[0]},{numbers[1]}..{numbers[-1]}"
+    return ",".join(f"{some[0]}-{some[-1]}" if len(some) > 1 else str(some[0]) for some in ranges)
+
+
+def _ranges(numbers: Sequence[int]) -> list[list[int]]:
+    ranges = [[numbers[0]]]
+    for before, number in pairwise(numbers):
+        if number == before + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    return ranges
+
+
+def _is_even(numbers: Sequence[int]) -> bool:
+    return len({after - before for before, after in pairwise(numbers)}) == 1
+
+
+def _not_taken(parts: Iterable[list[Names]], taken: set[str | None]) -> Iterator[list[Names]]:
+    """Fold nothing to a name that another one has: a key of a ModuleDict may be `up1-4`."""
+    for part in parts:
+        labels = (_label(column) for column in zip(*part, strict=True) if column[0] is not None)
+        if len(part) > 1 and not taken.isdisjoint(labels):
+            yield from ([named] for named in part)
+        else:
+            yield part
+
+
+def _exact_parts(several: Sequence[Names]) -> Iterator[list[Names]]:
+    """Split different names of one pattern: NOTE [Exactly its members]."""
+    columns = _free_columns(several) if len(several) > 1 else []
+    if not 0 < len(columns) <= MAX_COLUMNS:
+        yield from ([named] for named in several)
+        return
+    by_numbers = dict(zip(zip(*columns, strict=True), several, strict=True))
+    for box in _boxes(list(by_numbers)):
+        for lists in product(*map(_short_lists, box)):
+            yield [by_numbers[numbers] for numbers in product(*lists)]
+
+
+def _free_columns(several: Sequence[Names]) -> list[Numbers]:
+    """Return the numbers in which names differ, but those of a row's second name that move with one of its first."""
+    free: list[Numbers] = []
+    for names in zip(*several, strict=True):
+        moved = {_moves(column) for column in free}
+        for column in (column for column in _columns(names) if len(set(column)) > 1):
+            if _moves(column) in moved:
+                moved.remove(_moves(column))
+            else:
+                free.append(column)
+    return free
+
+
+def _moves(column: Numbers) -> Numbers:
+    return tuple(number - column[0] for number in column)
+
+
+def _boxes(points: Sequence[Numbers]) -> Iterator[tuple[Numbers, ...]]:
+    """Split different points into such as are all combinations of their numbers, as few as the best first cut gives."""
+    if len(points[0]) == 1:
+        yield (tuple(sorted(number for (number,) in points)),)
+        return
+    splits = [_by_rest(points, axis) for axis in range(len(points[0]))]
+    axis = min(range(len(splits)), key=lambda at: len(splits[at]))
+    for rest, numbers in splits[axis].items():
+        for box in _boxes(sorted(rest)):
+            yield (*box[:axis], tuple(numbers), *box[axis:])
+
+
+def _by_rest(points: Iterable[Numbers], axis: int) -> Mapping[frozenset[Numbers], list[int]]:
+    """Return the numbers on one axis that all other numbers are the same for, by these."""
+    rests: dict[int, set[Numbers]] = {}
+    for point in points:
+        rests.setdefault(point[axis], set()).add((*point[:axis], *point[axis + 1 :]))
+    numbers: dict[frozenset[Numbers], list[int]] = {}
+    for number in sorted(rests):
+        numbers.setdefault(frozenset(rests[number]), []).append(number)
+    return numbers
+
+
+def _short_lists(numbers: Numbers) -> Iterator[list[int]]:
+    """Split numbers so that each part is written with few ranges."""
+    if len(numbers) <= MAX_INDICES or _is_even(numbers):
+        yield list(numbers)
+        return
+    ranges = _ranges(numbers)
+    for first in range(0, len(ranges), MAX_INDICES):
+        yield [number for some in ranges[first : first + MAX_INDICES] for number in some]
