@@ -24,10 +24,16 @@ class ModuleBytes(Record, frozen=True, kw_only=True):
     path: str
     class_name: str
     copies: int = 1
+    between: tuple[int, int] = (0, 0)  # the least and the greatest total of modules that are merged to one row here
     own_bytes: int = 0  # of nodes that are in no submodule
     total_bytes: int = 0  # with submodules: own bytes of all rows add up, totals are nested
     only_bytes: int = 0  # kept by nothing else: freed without this module
     children: "tuple[ModuleBytes, ...]" = ()
+
+    @property
+    def is_ranged(self) -> bool:
+        """Whether modules with different totals are merged."""
+        return self.between[0] < self.between[1]
 
 
 def module_tree(graph: Graph, memory: Memory, *, folds: bool = True) -> tuple[ModuleBytes, ...]:
@@ -148,6 +154,7 @@ def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
         path=first.path,
         class_name=first.class_name,
         copies=sum(module.copies for module in modules),
+        between=_range(modules),
         own_bytes=sum(module.own_bytes for module in modules),
         total_bytes=sum(module.total_bytes for module in modules),
         only_bytes=sum(module.only_bytes for module in modules),
@@ -157,10 +164,16 @@ def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
     )  # fmt: skip
 
 
+def _range(modules: Sequence[ModuleBytes]) -> tuple[int, int]:
+    """Return the least and the greatest total of one module."""
+    ends = [module.between if module.copies > 1 else (module.total_bytes, module.total_bytes) for module in modules]
+    return min(least for least, _ in ends), max(most for _, most in ends)
+
+
 def _aligned(parts: Sequence[ModuleBytes]) -> ModuleBytes:
     """Add up the same submodule of several modules; it keeps its own name."""
     merged = _merged(list(parts))
-    return replace(merged, label=parts[0].label)
+    return replace(merged, label=parts[0].label, between=_range(parts) if parts[0].copies > 1 else (0, 0))
 
 
 MODULE_FIELDS: Final[Fields[ModuleBytes]] = {

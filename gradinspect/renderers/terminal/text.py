@@ -18,6 +18,7 @@ from gradinspect.units import escape_control, is_harmless
 MIN_CELLS = 10  # of a shortened part
 MIN_LETTERS = 3  # of a part of a dotted name
 DIGITS: Final = re.compile(r"[0-9]+(?:[-,.]+[0-9]+)*")  # `3`, `0-3`, `1,2,4`, `0,1..7`
+DOT: Final = re.compile(r"\.")
 
 
 class Part(NamedTuple):
@@ -117,6 +118,7 @@ def shorten_apart(
     ways = ({*_dotted_cuts(name, head, num_cells, ellipsis), shorten(name, num_cells, ellipsis)} for name in long)
     common = Counter(chain.from_iterable(ways))
     ambiguous = {cut for cut, count in common.items() if count > 1} | _cut_to_indices(long, head, num_cells, ellipsis)
+    ambiguous |= {ellipsis + name[found.end() :] for name in taken for found in DOT.finditer(name)}
     for name in names:
         if name not in shortened:
             first = () if cut is None or "." in name else (cut(name, num_cells, ellipsis),)

@@ -9,6 +9,13 @@ from rich.cells import cell_len
 from gradinspect.renderers.terminal.text import Part, fit, listed_within, shorten, shorten_apart, visible
 
 
+def test_a_name_is_not_cut_to_what_another_one_ends_with() -> None:
+    """Though that one is not cut, and so they are not alike."""
+    names = ["vision_backbone_of_two.layers.norm", "text_of_two.layers.norm"]
+
+    assert shorten_apart(names, 24, "…") == ["vision_back….layers.norm", "text_of_two.layers.norm"]
+
+
 def test_control_characters_become_escapes() -> None:
     """Escape sequences, line ends and direction marks are written out; letters of any script stay."""
     assert visible("\x1b[31m\n\u202e重み", unicode=True) == r"\x1b[31m\n\u202e重み"
