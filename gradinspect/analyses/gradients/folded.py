@@ -99,9 +99,21 @@ def folded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
             is_folded = len(found) > 1 and _are_near([rows[place].stats.norm for place in found])
             first_of.update((place, found[0] if is_folded else place) for place in found)
     groups: dict[int | None, list[FlowRow]] = {}
+    inside_of: dict[int | None, list[int]] = {}
     for place, row in enumerate(rows):
+        if first_of[place] == place:
+            inside_of.setdefault(first_of[around[place]], []).append(place)
         groups.setdefault(first_of[place], []).append(row)
-    return tuple(FoldedFlow(rows=tuple(group)) for group in groups.values())
+    return tuple(FoldedFlow(rows=tuple(groups[place])) for place in _nested(inside_of))
+
+
+def _nested(inside_of: dict[int | None, list[int]]) -> Iterator[int]:
+    """Yield rows, each below the one around it, which stands where its first module was."""
+    waiting = inside_of.get(None, [])[::-1]
+    while waiting:
+        place = waiting.pop()
+        yield place
+        waiting += inside_of.get(place, [])[::-1]
 
 
 def _names_inside(rows: Sequence[FlowRow], around: Sequence[int | None]) -> dict[int, set[tuple[str, str]]]:

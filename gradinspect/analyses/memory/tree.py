@@ -136,7 +136,7 @@ def _signature(module: ModuleBytes) -> tuple[Hashable, ...]:
 
 
 def _look_of_blocks(module: ModuleBytes) -> Hashable:
-    """Tell apart what is no part of equal blocks without a row of their own: `layers.0.1` and `layers.1.1` are."""
+    """Return what parts of blocks without a row of their own have in common: `layers.0.1` and `layers.1.1`."""
     stem, _, last = module.label.rpartition(".")
     return (last, *contents(module)) if INDEX.search(stem) else module.path
 

@@ -245,7 +245,7 @@ def _boxes(points: Sequence[Numbers]) -> Iterator[tuple[Numbers, ...]]:
         yield (tuple(sorted(number for (number,) in points)),)
         return
     splits = [_by_rest(points, axis) for axis in range(len(points[0]))]
-    axis = min(range(len(splits)), key=lambda at: len(splits[at]))
+    axis = min(range(len(splits)), key=lambda at: (len(splits[at]), sum(map(len, map(_ranges, splits[at].values())))))
     for rest, numbers in splits[axis].items():
         for box in _boxes(sorted(rest)):
             yield (*box[:axis], tuple(numbers), *box[axis:])

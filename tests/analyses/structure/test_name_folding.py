@@ -41,6 +41,7 @@ from gradinspect.analyses.structure.name_folding import (
         ({f"h.{block}" for block in (9, 10)}, "h.9-10"),
         ({f"h.{block}" for block in (0, 3, 5, 8, 11, 13)}, "h.0,3,5,8, h.11,13"),
         ({"layer1.0.conv1", "layer1.1.conv1", "layer2.0.conv1"}, "layer1.0-1.conv1, layer2.0.conv1"),
+        ({*(f"layer{place}.norm2" for place in range(1, 6)), "layer3.norm1"}, "layer1-5.norm2, layer3.norm1"),
         (
             {f"layer{stage}.{block}.conv{at}" for stage in (1, 2) for block in (0, 1) for at in (1, 2)},
             "layer1-2.0-1.conv1-2",
