@@ -17,7 +17,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
@@ -28,6 +28,7 @@ MIN_FOR_ODD: Final = 3  # of two, neither is the odd one
 ODD: Final = 3.0  # times the median of the others
 MAX_INDICES: Final = 4  # named one by one, and ranges in a list
 MAX_COLUMNS: Final = 6  # numbers in which folded names differ: nobody reads more
+PIECES: Final = re.compile(f"({INDEX.pattern})")
 NUMBER: Final = re.compile(r"(?<![\w.])\d+(?![\w.])")  # those in the name of a dtype are no sizes
 T = TypeVar("T")
 Names: TypeAlias = tuple[str | None, ...]
@@ -54,17 +55,20 @@ def alike(rows: Iterable[T], names: Callable[[T], Names], look: Callable[[T], Ha
         names: The names in a row that may differ in their numbers.
         look: What else a row says, which must be equal.
     """
+    read: dict[str | None, _Name] = {None: _Name("", ())}
     groups: dict[Hashable, dict[Names, list[tuple[int, T]]]] = {}
-    taken: set[str | None] = set()
     for placed in enumerate(rows):
         named = names(placed[1])
-        taken.update(named)
-        patterns = tuple(name and pattern_of(name) for name in named)
+        for name in named:
+            if name is not None and name not in read:
+                read[name] = _read(name)
+        patterns = tuple(name and read[name].pattern for name in named)
         groups.setdefault((patterns, look(placed[1])), {}).setdefault(named, []).append(placed)
+    taken = {name for name in read if name and ("-" in name or "," in name)}
     parts = [
         sorted((placed for named in part for placed in group[named]), key=lambda placed: placed[0])
         for group in groups.values()
-        for part in _not_taken(_exact_parts(list(group)), taken)
+        for part in _not_taken(_exact_parts(list(group), read), taken)
     ]
     yield from ([row for _, row in part] for part in sorted(parts, key=lambda part: part[0][0]))
 
@@ -72,7 +76,7 @@ def alike(rows: Iterable[T], names: Callable[[T], Names], look: Callable[[T], Ha
 def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield names that differ in numbers as one, `h.0-11.attn.weight`, with those it stands for."""
     for group in alike(dict.fromkeys(names), lambda name: (name,), lambda _: None):
-        yield _label(group), group
+        yield _with_numbers(group[0], _columns(group)), group
 
 
 def fold_name(names: Iterable[str]) -> str | None:
@@ -148,32 +152,43 @@ def name_of_all(names: Iterable[str | None]) -> str | None:
 
 def name_by_indices(names: Iterable[str]) -> str:
     """Name some things by their numbers, `h.0-3.attn`, and by several names if one would stand for others, too."""
-    return ", ".join(name for name, _ in fold_names(sorted(set(names), key=_in_order)))
+    given = list(dict.fromkeys(names))
+    read = list(map(_read, given))
+    if len({one.pattern for one in read}) == 1:
+        columns = [sorted(set(column)) for column in zip(*(one.numbers for one in read), strict=True)]
+        is_exact = math.prod(map(len, columns)) == len(given)
+        if is_exact and all(len(list(_short_lists(column))) == 1 for column in columns):
+            return _with_numbers(given[0], columns)
+    places = {name: (one.pattern, one.numbers) for name, one in zip(given, read, strict=True)}
+    return ", ".join(name for name, _ in fold_names(sorted(given, key=places.__getitem__)))
 
 
 def with_indices_of(name: str, names: Iterable[str]) -> str:
     """Write into a name, or the end of one, the numbers of all that it stands for, which are all combinations."""
-    columns = _columns(list(names))
+    columns = _columns(names)
     return _with_numbers(name, columns[len(columns) - len(INDEX.findall(name)) :])
 
 
-def _in_order(name: str) -> tuple[list[str], list[int]]:
-    return INDEX.split(name), list(map(int, INDEX.findall(name)))
+class _Name(NamedTuple):
+    """A name as it is read."""
+
+    pattern: str
+    numbers: Numbers
 
 
-def _label(names: Sequence[str]) -> str:
-    """Name what `alike` gave."""
-    return _with_numbers(names[0], _columns(names))
+def _read(name: str) -> _Name:
+    pieces = PIECES.split(name)
+    return _Name("*".join(pieces[::2]), tuple(map(int, pieces[1::2])))
 
 
-def _with_numbers(name: str, columns: Iterable[Numbers]) -> str:
+def _with_numbers(name: str, columns: Iterable[Sequence[int]]) -> str:
     texts = (_listed(sorted(set(column))) for column in columns)
     return INDEX.sub(lambda _: next(texts), name)
 
 
-def _columns(names: Sequence[str | None]) -> list[Numbers]:
+def _columns(names: Iterable[str]) -> list[Numbers]:
     """Return the numbers in names of one pattern, those in one place together."""
-    return list(zip(*(map(int, INDEX.findall(name or "")) for name in names), strict=True))
+    return list(zip(*(_read(name).numbers for name in names), strict=True))
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -200,19 +215,19 @@ def _is_even(numbers: Sequence[int]) -> bool:
     return len({after - before for before, after in pairwise(numbers)}) == 1
 
 
-def _not_taken(parts: Iterable[list[Names]], taken: set[str | None]) -> Iterator[list[Names]]:
+def _not_taken(parts: Iterable[list[Names]], taken: set[str]) -> Iterator[list[Names]]:
     """Fold nothing to a name that another one has: a key of a ModuleDict may be `up1-4`."""
     for part in parts:
-        labels = (_label(column) for column in zip(*part, strict=True) if column[0] is not None)
+        labels = (name_of_all(column) for column in zip(*part, strict=True)) if taken else ()
         if len(part) > 1 and not taken.isdisjoint(labels):
             yield from ([named] for named in part)
         else:
             yield part
 
 
-def _exact_parts(several: Sequence[Names]) -> Iterator[list[Names]]:
+def _exact_parts(several: Sequence[Names], read: Mapping[str | None, _Name]) -> Iterator[list[Names]]:
     """Split different names of one pattern: NOTE [Exactly its members]."""
-    columns = _free_columns(several) if len(several) > 1 else []
+    columns = _free_columns(several, read) if len(several) > 1 else []
     if not 0 < len(columns) <= MAX_COLUMNS:
         yield from ([named] for named in several)
         return
@@ -222,12 +237,13 @@ def _exact_parts(several: Sequence[Names]) -> Iterator[list[Names]]:
             yield [by_numbers[numbers] for numbers in product(*lists)]
 
 
-def _free_columns(several: Sequence[Names]) -> list[Numbers]:
+def _free_columns(several: Sequence[Names], read: Mapping[str | None, _Name]) -> list[Numbers]:
     """Return the numbers in which names differ, but those of a row's second name that move with one of its first."""
     free: list[Numbers] = []
     for names in zip(*several, strict=True):
         moved = {_moves(column) for column in free}
-        for column in (column for column in _columns(names) if len(set(column)) > 1):
+        columns = zip(*(read[name].numbers for name in names), strict=True)
+        for column in (column for column in columns if len(set(column)) > 1):
             if _moves(column) in moved:
                 moved.remove(_moves(column))
             else:
@@ -241,8 +257,9 @@ def _moves(column: Numbers) -> Numbers:
 
 def _boxes(points: Sequence[Numbers]) -> Iterator[tuple[Numbers, ...]]:
     """Split different points into such as are all combinations of their numbers, as few as the best first cut gives."""
-    if len(points[0]) == 1:
-        yield (tuple(sorted(number for (number,) in points)),)
+    columns = [tuple(sorted(set(column))) for column in zip(*points, strict=True)]
+    if math.prod(map(len, columns)) == len(points):
+        yield tuple(columns)
         return
     splits = [_by_rest(points, axis) for axis in range(len(points[0]))]
     axis = min(range(len(splits)), key=lambda at: (len(splits[at]), sum(map(len, map(_ranges, splits[at].values())))))
@@ -262,7 +279,7 @@ def _by_rest(points: Iterable[Numbers], axis: int) -> Mapping[frozenset[Numbers]
     return numbers
 
 
-def _short_lists(numbers: Numbers) -> Iterator[list[int]]:
+def _short_lists(numbers: Sequence[int]) -> Iterator[list[int]]:
     """Split numbers so that each part is written with few ranges."""
     if len(numbers) <= MAX_INDICES or _is_even(numbers):
         yield list(numbers)
