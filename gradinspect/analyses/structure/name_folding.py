@@ -56,21 +56,22 @@ def alike(rows: Iterable[T], names: Callable[[T], Names], look: Callable[[T], Ha
         look: What else a row says, which must be equal.
     """
     read: dict[str | None, _Name] = {None: _Name("", ())}
-    groups: dict[Hashable, dict[Names, list[tuple[int, T]]]] = {}
-    for placed in enumerate(rows):
-        named = names(placed[1])
+    given = list(rows)
+    groups: dict[Hashable, dict[Names, list[int]]] = {}
+    for place, row in enumerate(given):
+        named = names(row)
         for name in named:
             if name is not None and name not in read:
                 read[name] = _read(name)
         patterns = tuple(name and read[name].pattern for name in named)
-        groups.setdefault((patterns, look(placed[1])), {}).setdefault(named, []).append(placed)
+        groups.setdefault((patterns, look(row)), {}).setdefault(named, []).append(place)
     taken = {name for name in read if name and ("-" in name or "," in name)}
     parts = [
-        sorted((placed for named in part for placed in group[named]), key=lambda placed: placed[0])
+        sorted(place for named in part for place in group[named])
         for group in groups.values()
         for part in _not_taken(_exact_parts(list(group), read), taken)
     ]
-    yield from ([row for _, row in part] for part in sorted(parts, key=lambda part: part[0][0]))
+    yield from ([given[place] for place in part] for part in sorted(parts))
 
 
 def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
