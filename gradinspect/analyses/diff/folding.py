@@ -15,12 +15,11 @@ import msgspec
 
 from gradinspect.analyses.diff.reading import Reading
 from gradinspect.analyses.diff.records import ChangedNode, ChangedRow, Detail, RowKind
-from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.analyses.structure.name_folding import (
     NUMBER,
     OddOne,
+    alike,
     fold_names,
-    name_by_indices,
     name_of_all,
     named_odd_one,
     numbers_between,
@@ -153,11 +152,7 @@ def _grouped(changes: Iterable[_Change]) -> Iterator[tuple[str | None, list[_Cha
 
 
 def _by(changes: Iterable[_Change], look: Callable[[_Change], Hashable]) -> Iterable[list[_Change]]:
-    groups: dict[Hashable, list[_Change]] = {}
-    for change in changes:
-        pattern = None if change.path is None else INDEX.sub("*", change.path)
-        groups.setdefault((pattern, change.what, change.is_module, look(change)), []).append(change)
-    return groups.values()
+    return alike(changes, lambda change: (change.path,), lambda change: (change.what, change.is_module, look(change)))
 
 
 def _without_numbers(detail: Detail) -> Detail:
@@ -197,9 +192,6 @@ def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[st
             others.append(name)
         else:
             inside.setdefault(module, []).append(name)
-    groups: dict[str, list[str]] = defaultdict(list)
-    for module in inside:
-        groups[INDEX.sub("*", module)].append(module)
-    for group in groups.values():
-        yield f"{name_by_indices(group)}.*", [name for module in group for name in inside[module]]
+    for label, group in fold_names(inside):
+        yield f"{label}.*", [name for module in group for name in inside[module]]
     yield from fold_names(others)

@@ -9,8 +9,7 @@ from typing import Final, TypeVar
 
 from gradinspect.analyses.gradients.observed import FAR, FlowRow, ParameterRow
 from gradinspect.analyses.gradients.steps import Move
-from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import alike, name_by_indices, odd_one
+from gradinspect.analyses.structure.name_folding import alike, name_by_indices, odd_one, pattern_of
 from gradinspect.graph import GradientStats, Graph, Record, TensorInfo
 
 T = TypeVar("T")
@@ -85,7 +84,7 @@ class FoldedFlow(Record, frozen=True, kw_only=True):
 def folded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
     """Fold calls of equal modules below the same module, or below such as are folded, each in the place of its first.
 
-    Equal modules have the same modules inside of them, but for indices. Those whose gradients vanish or explode from
+    Equal modules have the same modules inside of them, but for numbers. Those whose gradients vanish or explode from
     one to the next stay apart, and so do those with other numbers of elements that are NaN or Inf.
 
     Args:
@@ -93,19 +92,28 @@ def folded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
     """
     around = list(_places_around(rows))
     inside = _names_inside(rows, around)
+    look = [(frozenset(inside.get(place, ())), *_look(row)) for place, row in enumerate(rows)]
     first_of: dict[int | None, int | None] = {None: None}  # a row and the first of those that it is folded with
     for _, places in groupby(sorted(range(len(rows)), key=lambda place: rows[place].depth), lambda at: rows[at].depth):
-        alike_here: dict[Hashable, list[int]] = {}
-        for place in places:
-            within = frozenset(inside.get(place, ()))
-            alike_here.setdefault((first_of[around[place]], within, *_look(rows[place])), []).append(place)
-        for found in alike_here.values():
+        for found in alike(places, lambda at: (rows[at].path,), lambda at: (first_of[around[at]], look[at])):
             is_folded = len(found) > 1 and _are_near([rows[place].stats.norm for place in found])
-            first_of |= {place: found[0] if is_folded else place for place in found}
+            first_of.update((place, found[0] if is_folded else place) for place in found)
     groups: dict[int | None, list[FlowRow]] = {}
+    inside_of: dict[int | None, list[int]] = {}
     for place, row in enumerate(rows):
+        if first_of[place] == place:
+            inside_of.setdefault(first_of[around[place]], []).append(place)
         groups.setdefault(first_of[place], []).append(row)
-    return tuple(FoldedFlow(rows=tuple(group)) for group in groups.values())
+    return tuple(FoldedFlow(rows=tuple(groups[place])) for place in _nested(inside_of))
+
+
+def _nested(inside_of: dict[int | None, list[int]]) -> Iterator[int]:
+    """Yield rows, each below the one around it, which stands where its first module was."""
+    waiting = inside_of.get(None, [])[::-1]
+    while waiting:
+        place = waiting.pop()
+        yield place
+        waiting += inside_of.get(place, [])[::-1]
 
 
 def _names_inside(rows: Sequence[FlowRow], around: Sequence[int | None]) -> dict[int, set[tuple[str, str]]]:
@@ -113,7 +121,7 @@ def _names_inside(rows: Sequence[FlowRow], around: Sequence[int | None]) -> dict
     inside: dict[int, set[tuple[str, str]]] = {}
     for row, outer in zip(rows, around, strict=True):
         if outer is not None:
-            name = INDEX.sub("*", row.path.removeprefix(rows[outer].path))
+            name = pattern_of(row.path.removeprefix(rows[outer].path))
             inside.setdefault(outer, set()).add((name, row.class_name))
     return inside
 
@@ -154,7 +162,7 @@ def _are_near(norms: Sequence[float]) -> bool:
 
 
 def _look(row: FlowRow) -> tuple[Hashable, ...]:
-    return INDEX.sub("*", row.path), row.class_name, row.stats.norm == 0, row.stats.num_nonfinite
+    return row.class_name, row.stats.norm == 0, row.stats.num_nonfinite
 
 
 def _kind(stats: GradientStats | None) -> tuple[bool, bool]:

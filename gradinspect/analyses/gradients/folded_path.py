@@ -6,8 +6,7 @@ What comes in: a graph and the nodes of a path in order. What goes out: the same
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
+from gradinspect.analyses.structure.name_folding import FOLD_ABOVE, pattern_of
 from gradinspect.analyses.structure.repeated_runs import Stretch, repeated_stretches
 from gradinspect.graph import Graph
 
@@ -58,5 +57,5 @@ def _apart(found: Sequence[Stretch]) -> list[Stretch]:
 
 def _look(graph: Graph, node_id: int) -> object:
     node = graph.nodes[node_id]
-    path = "" if node.module is None else INDEX.sub("*", graph.modules[node.module].path)
+    path = "" if node.module is None else pattern_of(graph.modules[node.module].path)
     return node.name, node.frame, path

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages
 from gradinspect.analyses.selection.rows import IN_ORDER, Fields, check_sort, sorted_rows
-from gradinspect.analyses.structure.call_names import INDEX, fold_name
-from gradinspect.analyses.structure.name_folding import name_by_indices
+from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.analyses.structure.name_folding import alike, name_by_indices, pattern_of
 from gradinspect.graph import Graph, Record, module_name
 
 MAX_DEPTH = 100
@@ -20,14 +20,20 @@ _TOP = None  # the path above the outermost modules
 class ModuleBytes(Record, frozen=True, kw_only=True):
     """One module with all of its calls, or several equal modules; bytes are beyond parameters and buffers."""
 
-    label: str  # the last part of its path: "attn"; "0-11" for twelve
+    label: str  # the last part of its path: "attn"; "0-11" for twelve, "up1-4" for four
     path: str
     class_name: str
     copies: int = 1
+    between: tuple[int, int] = (0, 0)  # the least and the greatest total of modules that are merged to one row here
     own_bytes: int = 0  # of nodes that are in no submodule
     total_bytes: int = 0  # with submodules: own bytes of all rows add up, totals are nested
     only_bytes: int = 0  # kept by nothing else: freed without this module
     children: "tuple[ModuleBytes, ...]" = ()
+
+    @property
+    def is_ranged(self) -> bool:
+        """Whether modules with different totals are merged."""
+        return self.between[0] < self.between[1]
 
 
 def module_tree(graph: Graph, memory: Memory, *, folds: bool = True) -> tuple[ModuleBytes, ...]:
@@ -92,8 +98,9 @@ class _Builder:
         found = [self._module(child, folds=folds) for child in self.inside.get(path, ())]
         found = [module for module in found if module.total_bytes]
         if folds:
-            found = [_merged(list(group)) for _, group in groupby(found, _signature)]
-            found = list(_of_blocks(found))
+            neighbors = (list(group) for _, group in groupby(found, _signature))
+            found = [_merged(part) for group in neighbors for part in alike(group, _labels, contents)]
+            found = [_merged(part) for part in alike(found, _labels, _look_of_blocks)]
         own = self.own.get(path, 0)
         if path is None and own:
             found.append(ModuleBytes(label=OUTSIDE, path="", class_name="", own_bytes=own, total_bytes=own))
@@ -117,22 +124,25 @@ class _Builder:
         return path.removeprefix(f"{parent}.") if parent else module_name(self.graph, path)
 
 
+def contents(module: ModuleBytes) -> tuple[Hashable, ...]:
+    """Return a key that is equal for modules of one class with the same modules inside."""
+    return (module.class_name, *((child.label, child.copies, contents(child)) for child in module.children))
+
+
 def _signature(module: ModuleBytes) -> tuple[Hashable, ...]:
-    """Return a key that is equal for modules with equal contents; numeric names do not count."""
+    """Return a key that is equal for equal neighbors; the last number in their names does not count."""
+    stem, dot, last = module.label.rpartition(".")
+    return (stem + dot + pattern_of(last), *contents(module))
+
+
+def _look_of_blocks(module: ModuleBytes) -> Hashable:
+    """Return what parts of blocks without a row of their own have in common: `layers.0.1` and `layers.1.1`."""
     stem, _, last = module.label.rpartition(".")
-    name = stem if last.partition("-")[0].isdigit() else module.label
-    return (name, module.class_name, *map(_signature, module.children))
+    return (last, *contents(module)) if INDEX.search(stem) else module.path
 
 
-def _of_blocks(modules: Sequence[ModuleBytes]) -> Iterator[ModuleBytes]:
-    """Merge parts of equal blocks that are not modules with a row: `layers.0.1` and `layers.1.1` of nested lists."""
-    groups: dict[Hashable, list[ModuleBytes]] = {}
-    for module in modules:
-        stem, _, last = module.label.rpartition(".")
-        key = (INDEX.sub("*", stem), last, *_signature(module)[1:]) if INDEX.search(stem) else module.path
-        groups.setdefault(key, []).append(module)
-    for group in groups.values():
-        yield replace(_merged(group), label=name_by_indices(module.label for module in group))
+def _labels(module: ModuleBytes) -> tuple[str]:
+    return (module.label,)
 
 
 def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
@@ -140,10 +150,11 @@ def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
     if len(modules) == 1:
         return first
     return ModuleBytes(
-        label=fold_name([module.label for module in modules]) or first.label,
+        label=name_by_indices(module.label for module in modules),
         path=first.path,
         class_name=first.class_name,
         copies=sum(module.copies for module in modules),
+        between=_range(modules),
         own_bytes=sum(module.own_bytes for module in modules),
         total_bytes=sum(module.total_bytes for module in modules),
         only_bytes=sum(module.only_bytes for module in modules),
@@ -153,10 +164,16 @@ def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
     )  # fmt: skip
 
 
+def _range(modules: Sequence[ModuleBytes]) -> tuple[int, int]:
+    """Return the least and the greatest total of one module."""
+    ends = [module.between if module.copies > 1 else (module.total_bytes, module.total_bytes) for module in modules]
+    return min(least for least, _ in ends), max(most for _, most in ends)
+
+
 def _aligned(parts: Sequence[ModuleBytes]) -> ModuleBytes:
     """Add up the same submodule of several modules; it keeps its own name."""
     merged = _merged(list(parts))
-    return replace(merged, label=parts[0].label)
+    return replace(merged, label=parts[0].label, between=_range(parts) if parts[0].copies > 1 else (0, 0))
 
 
 MODULE_FIELDS: Final[Fields[ModuleBytes]] = {

@@ -4,13 +4,15 @@ What comes in: the modules that ran, and what each has saved. What goes out: blo
 some modules of each.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.planning.changes import Autocast, Checkpoint, HalfSaves, ModuleChange, ModuleUse, Offload
-from gradinspect.analyses.structure.call_names import INDEX
 
+# Not `up1`, as `call_names.INDEX` does: levels of a U-Net hold different amounts, so each is tried alone.
+_INDEX = re.compile(r"(?<![^.])[0-9]+(?![^.])")
 MAX_BLOCKS = 6  # repeated blocks and large modules that are tried
 MIN_SHARE = 0.02  # of what all modules hold, for a block to be tried
 MIN_SHARE_OF_LEAF = 0.05  # of a module without submodules
@@ -47,7 +49,7 @@ def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
     groups: dict[tuple[int, str, str], list[ModuleUse]] = defaultdict(list)
     for use in uses:
         if use.path and not use.writes_input:  # NOTE [What a segment is computed again from]
-            groups[use.root, use.class_name, INDEX.sub("*", use.path)].append(use)
+            groups[use.root, use.class_name, _INDEX.sub("*", use.path)].append(use)
     total = sum(use.saved_bytes for use in uses if not use.path)
     blocks = [
         Block(

@@ -1,13 +1,12 @@
 """What a plan changes in a program."""
 
 from collections.abc import Iterable, Iterator
-from math import prod
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import name_by_indices
+from gradinspect.analyses.structure.name_folding import name_by_indices, pattern_of
 from gradinspect.graph import Record
 from gradinspect.units import parse_whole
 
@@ -68,7 +67,7 @@ class _OnBlock(_Change, frozen=True):
         """Name the modules that are changed, and say how many of the block they are: `h.0-2 Block x3 of 5`."""
         number = len(self.paths)
         of = f" of {self.num_alike}" if number != self.num_alike else ""
-        return f"{short_paths(self.paths)} {self.class_name}{f' {times}{number}{of}' if self.num_alike > 1 else ''}"
+        return f"{name_by_indices(self.paths)} {self.class_name}{f' {times}{number}{of}' if self.num_alike > 1 else ''}"
 
 
 class Checkpoint(_OnBlock, frozen=True, tag="checkpoint"):
@@ -352,7 +351,7 @@ def _together(changes: Iterable[Change]) -> Iterator[Change]:
     for change in changes:
         key: object = change
         if isinstance(change, _OnBlock):
-            key = (frozenset(INDEX.sub("*", path) for path in change.paths), replace(change, paths=(), num_alike=0))
+            key = (frozenset(map(pattern_of, change.paths)), replace(change, paths=(), num_alike=0))
         groups.setdefault(key, []).append(change)
     for first, *others in groups.values():
         if not isinstance(first, _OnBlock):
@@ -375,14 +374,6 @@ class Counted(NamedTuple):
     first: int
     last: int
     after: str
-
-
-def short_paths(paths: tuple[str, ...]) -> str:
-    """Write paths that differ in their indices as one, `h.0-5` or `h.0,2,5`, if no other paths are meant by it."""
-    if len({INDEX.sub("*", path) for path in paths}) > 1:
-        return ", ".join(paths)
-    columns = zip(*(INDEX.findall(path) for path in paths), strict=True)
-    return name_by_indices(paths) if prod(len(set(column)) for column in columns) == len(paths) else ", ".join(paths)
 
 
 def counted_paths(paths: tuple[str, ...]) -> Counted | None:

@@ -1,18 +1,15 @@
-"""Names of module calls that can be read alone: `layer4.1`, never `1`; a fold of blocks is `transformer.h.0-11`.
+"""Names of module calls that can be read alone: `layer4.1`, never `1`.
 
 What comes in: dotted paths. What goes out: names.
 """
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
-from gradinspect.units import parse_whole
-
 OUTERMOST = "model"  # without a variable of the user
-INDEX: Final = re.compile(r"(?<![^.])[0-9]{1,18}(?![^.])")  # a whole part of a path; more digits are a name
+# A part of a path, or the end of one: `3`, `up3`. Other digits, leading zeros and more digits are a name.
+INDEX: Final = re.compile(r"(?<![^.\w])(?<!\d)(?:0|[1-9][0-9]{0,17})(?![^.])")
 _INDICES: Final = re.compile(r"[\d*,-]+")  # also of a pattern: `*`, `0-3`, `0,2`
-MAX_INDICES = 4  # listed one by one
 
 
 def short_name(path: str, parent: str | None, model: str = OUTERMOST) -> str:
@@ -45,22 +42,3 @@ def without_wrappers(path: str) -> str:
 def name_inside(name: str, path: str | None) -> str:
     """Name a parameter relative to a module that is named beside it: `weight` inside of `layer4.1.conv1`."""
     return name.removeprefix(f"{path}.") if path else name
-
-
-def fold_name(names: Sequence[str]) -> str | None:
-    """Name blocks that differ in their index: `h.0-11`, or `0, 2, 4` if others are between; None if they do not."""
-    stems = {name.rpartition(".")[0] for name in names}
-    lasts = [name.rpartition(".")[2] for name in names]
-    indices = sorted({index for last in lasts if (index := parse_whole(last)) is not None})
-    if len(stems) != 1 or len(set(names)) < 2 or set(map(str, indices)) != set(lasts):
-        return None
-    (stem,) = stems
-    return f"{stem}.{_listed(indices)}" if stem else _listed(indices)
-
-
-def _listed(indices: Sequence[int]) -> str:
-    if indices[-1] - indices[0] == len(indices) - 1:
-        return f"{indices[0]}-{indices[-1]}"
-    if len(indices) <= MAX_INDICES:
-        return ", ".join(map(str, indices))
-    return f"{indices[0]}, {indices[1]} to {indices[-1]}"

@@ -1,4 +1,4 @@
-"""Names that differ in their indices, as one: `h.0-11.attn.weight`.
+"""Names that differ in numbers, as one: `h.0-11.attn.weight`, `up1-4`.
 
 What comes in: dotted names. What goes out: a name for each group, with those it stands for.
 
@@ -6,13 +6,18 @@ NOTE [One fold]
 On every screen, rows of equal blocks that say the same are one row, from two on, with the least and the greatest of
 their numbers. A list of nodes, tensors or parameters that fits a screen is read as it is; if it is too long even when
 it is folded, rows that differ only in sizes are one, too. `repeats` is the same for neighboring nodes.
+
+NOTE [Exactly its members]
+A folded name stands for all combinations of its numbers, so what it is given must be all of them: of
+`layer1.0.conv1`, `layer1.1.conv1` and `layer2.0.conv1` the last is a row of its own, and `h.0-1.a.1-2` is four names.
 """
 
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
@@ -21,9 +26,13 @@ FOLD_ABOVE: Final = 24  # rows: fewer fit a screen
 MAX_ROWS: Final = 40  # of a folded table
 MIN_FOR_ODD: Final = 3  # of two, neither is the odd one
 ODD: Final = 3.0  # times the median of the others
-MAX_INDICES: Final = 4  # named one by one
+MAX_INDICES: Final = 4  # named one by one, and ranges in a list
+MAX_COLUMNS: Final = 6  # numbers in which folded names differ: nobody reads more
+PIECES: Final = re.compile(f"({INDEX.pattern})")
 NUMBER: Final = re.compile(r"(?<![\w.])\d+(?![\w.])")  # those in the name of a dtype are no sizes
 T = TypeVar("T")
+Names: TypeAlias = tuple[str | None, ...]
+Numbers: TypeAlias = tuple[int, ...]
 
 
 class OddOne(Record, frozen=True):
@@ -33,27 +42,49 @@ class OddOne(Record, frozen=True):
     times: float  # the median of the others
 
 
-def alike(
-    rows: Iterable[T], names: Callable[[T], tuple[str | None, ...]], look: Callable[[T], Hashable]
-) -> Iterator[list[T]]:
-    """Yield rows in groups of those of equal blocks, each in the place of its first.
+def pattern_of(name: str) -> str:
+    """Return what names that differ in numbers have in common: `h.*.attn`, `up*`."""
+    return INDEX.sub("*", name)
+
+
+def alike(rows: Iterable[T], names: Callable[[T], Names], look: Callable[[T], Hashable]) -> Iterator[list[T]]:
+    """Yield rows in groups of those of equal blocks, each in the place of its first: NOTE [Exactly its members].
 
     Args:
         rows: Of any table.
-        names: The names in a row that may differ in their indices.
+        names: The names in a row that may differ in their numbers.
         look: What else a row says, which must be equal.
     """
-    groups: dict[Hashable, list[T]] = {}
-    for row in rows:
-        patterns = tuple(name and INDEX.sub("*", name) for name in names(row))
-        groups.setdefault((patterns, look(row)), []).append(row)
-    yield from groups.values()
+    read: dict[str | None, _Name] = {None: _Name("", ())}
+    given = list(rows)
+    groups: dict[Hashable, dict[Names, list[int]]] = {}
+    for place, row in enumerate(given):
+        named = names(row)
+        for name in named:
+            if name is not None and name not in read:
+                read[name] = _read(name)
+        patterns = tuple(name and read[name].pattern for name in named)
+        groups.setdefault((patterns, look(row)), {}).setdefault(named, []).append(place)
+    taken = {name for name in read if name and ("-" in name or "," in name)}
+    parts = [
+        sorted(place for named in part for place in group[named])
+        for group in groups.values()
+        for part in _not_taken(_exact_parts(list(group), read), taken)
+    ]
+    yield from ([given[place] for place in part] for part in sorted(parts))
 
 
 def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield names that differ in their indices as one, `h.0-11.attn.weight`, with those it stands for."""
+    """Yield names that differ in numbers as one, `h.0-11.attn.weight`, with those it stands for."""
     for group in alike(dict.fromkeys(names), lambda name: (name,), lambda _: None):
-        yield name_by_indices(group), group
+        yield _with_numbers(group[0], _columns(group)), group
+
+
+def fold_name(names: Iterable[str]) -> str | None:
+    """Name different things by their numbers, `h.0-11` or `up1-4`; None if no one name stands for just these."""
+    given = list(dict.fromkeys(names))
+    folded = list(fold_names(given)) if len(given) > 1 else []
+    return folded[0][0] if len(folded) == 1 else None
 
 
 def odd_one(values: Sequence[float]) -> tuple[int, float] | None:
@@ -121,26 +152,139 @@ def name_of_all(names: Iterable[str | None]) -> str | None:
 
 
 def name_by_indices(names: Iterable[str]) -> str:
-    """Name things that differ in their indices by these, whatever others there are: `h.0-3.attn`."""
-    given = set(names)
-    return with_indices_of(next(iter(given)), given)
+    """Name some things by their numbers, `h.0-3.attn`, and by several names if one would stand for others, too."""
+    given = list(dict.fromkeys(names))
+    read = list(map(_read, given))
+    if len({one.pattern for one in read}) == 1:
+        columns = [sorted(set(column)) for column in zip(*(one.numbers for one in read), strict=True)]
+        is_exact = math.prod(map(len, columns)) == len(given)
+        if is_exact and all(len(list(_short_lists(column))) == 1 for column in columns):
+            return _with_numbers(given[0], columns)
+    places = {name: (one.pattern, one.numbers) for name, one in zip(given, read, strict=True)}
+    return ", ".join(name for name, _ in fold_names(sorted(given, key=places.__getitem__)))
 
 
 def with_indices_of(name: str, names: Iterable[str]) -> str:
-    """Write into a name, or the end of one, the indices of all that it stands for."""
-    columns = list(zip(*map(INDEX.findall, set(names)), strict=True))
-    last = columns[len(columns) - len(INDEX.findall(name)) :]
-    return _with_indices(name, (_listed(sorted(set(map(int, column)))) for column in last))
+    """Write into a name, or the end of one, the numbers of all that it stands for, which are all combinations."""
+    columns = _columns(names)
+    return _with_numbers(name, columns[len(columns) - len(INDEX.findall(name)) :])
 
 
-def _with_indices(path: str, texts: Iterable[str]) -> str:
-    remaining = iter(texts)
-    return INDEX.sub(lambda _: next(remaining), path)
+class _Name(NamedTuple):
+    """A name as it is read."""
+
+    pattern: str
+    numbers: Numbers
 
 
-def _listed(indices: Sequence[int]) -> str:
-    if len(indices) == 1:
-        return str(indices[0])
-    if indices[-1] - indices[0] == len(indices) - 1:
-        return f"{indices[0]}-{indices[-1]}"
-    return ",".join(map(str, indices)) if len(indices) <= MAX_INDICES else f"{indices[0]},{indices[1]}..{indices[-1]}"
+def _read(name: str) -> _Name:
+    pieces = PIECES.split(name)
+    return _Name("*".join(pieces[::2]), tuple(map(int, pieces[1::2])))
+
+
+def _with_numbers(name: str, columns: Iterable[Sequence[int]]) -> str:
+    texts = (_listed(sorted(set(column))) for column in columns)
+    return INDEX.sub(lambda _: next(texts), name)
+
+
+def _columns(names: Iterable[str]) -> list[Numbers]:
+    """Return the numbers in names of one pattern, those in one place together."""
+    return list(zip(*(_read(name).numbers for name in names), strict=True))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Write numbers in order: `0-11`, `0,2`, `0,2..10`, `0-3,7,9-11`."""
+    ranges = _ranges(numbers)
+    if len(ranges) > 1 and len(numbers) <= MAX_INDICES:
+        return ",".join(map(str, numbers))
+    if len(numbers) > MAX_INDICES and len(ranges) > 1 and _is_even(numbers):
+        return f"{numbers[0]},{numbers[1]}..{numbers[-1]}"
+    return ",".join(f"{some[0]}-{some[-1]}" if len(some) > 1 else str(some[0]) for some in ranges)
+
+
+def _ranges(numbers: Sequence[int]) -> list[list[int]]:
+    ranges = [[numbers[0]]]
+    for before, number in pairwise(numbers):
+        if number == before + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    return ranges
+
+
+def _is_even(numbers: Sequence[int]) -> bool:
+    return len({after - before for before, after in pairwise(numbers)}) == 1
+
+
+def _not_taken(parts: Iterable[list[Names]], taken: set[str]) -> Iterator[list[Names]]:
+    """Fold nothing to a name that another one has: a key of a ModuleDict may be `up1-4`."""
+    for part in parts:
+        labels = (name_of_all(column) for column in zip(*part, strict=True)) if taken else ()
+        if len(part) > 1 and not taken.isdisjoint(labels):
+            yield from ([named] for named in part)
+        else:
+            yield part
+
+
+def _exact_parts(several: Sequence[Names], read: Mapping[str | None, _Name]) -> Iterator[list[Names]]:
+    """Split different names of one pattern: NOTE [Exactly its members]."""
+    columns = _free_columns(several, read) if len(several) > 1 else []
+    if not 0 < len(columns) <= MAX_COLUMNS:
+        yield from ([named] for named in several)
+        return
+    by_numbers = dict(zip(zip(*columns, strict=True), several, strict=True))
+    for box in _boxes(list(by_numbers)):
+        for lists in product(*map(_short_lists, box)):
+            yield [by_numbers[numbers] for numbers in product(*lists)]
+
+
+def _free_columns(several: Sequence[Names], read: Mapping[str | None, _Name]) -> list[Numbers]:
+    """Return the numbers in which names differ, but those of a row's second name that move with one of its first."""
+    free: list[Numbers] = []
+    for names in zip(*several, strict=True):
+        moved = {_moves(column) for column in free}
+        columns = zip(*(read[name].numbers for name in names), strict=True)
+        for column in (column for column in columns if len(set(column)) > 1):
+            if _moves(column) in moved:
+                moved.remove(_moves(column))
+            else:
+                free.append(column)
+    return free
+
+
+def _moves(column: Numbers) -> Numbers:
+    return tuple(number - column[0] for number in column)
+
+
+def _boxes(points: Sequence[Numbers]) -> Iterator[tuple[Numbers, ...]]:
+    """Split different points into such as are all combinations of their numbers, as few as the best first cut gives."""
+    columns = [tuple(sorted(set(column))) for column in zip(*points, strict=True)]
+    if math.prod(map(len, columns)) == len(points):
+        yield tuple(columns)
+        return
+    splits = [_by_rest(points, axis) for axis in range(len(points[0]))]
+    axis = min(range(len(splits)), key=lambda at: (len(splits[at]), sum(map(len, map(_ranges, splits[at].values())))))
+    for rest, numbers in splits[axis].items():
+        for box in _boxes(sorted(rest)):
+            yield (*box[:axis], tuple(numbers), *box[axis:])
+
+
+def _by_rest(points: Iterable[Numbers], axis: int) -> Mapping[frozenset[Numbers], list[int]]:
+    """Return the numbers on one axis that all other numbers are the same for, by these."""
+    rests: dict[int, set[Numbers]] = {}
+    for point in points:
+        rests.setdefault(point[axis], set()).add((*point[:axis], *point[axis + 1 :]))
+    numbers: dict[frozenset[Numbers], list[int]] = {}
+    for number in sorted(rests):
+        numbers.setdefault(frozenset(rests[number]), []).append(number)
+    return numbers
+
+
+def _short_lists(numbers: Sequence[int]) -> Iterator[list[int]]:
+    """Split numbers so that each part is written with few ranges."""
+    if len(numbers) <= MAX_INDICES or _is_even(numbers):
+        yield list(numbers)
+        return
+    ranges = _ranges(numbers)
+    for first in range(0, len(ranges), MAX_INDICES):
+        yield [number for some in ranges[first : first + MAX_INDICES] for number in some]

@@ -11,10 +11,11 @@ from importlib.resources import files
 
 from gradinspect.analyses.memory.held import HeldStorage, Memory
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, held_bytes_by_node
-from gradinspect.analyses.structure.call_names import fold_name, short_name
+from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.copy_ranges import with_ranges
 from gradinspect.analyses.structure.expansion import opens_to, readable_depth
 from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, node_ids
+from gradinspect.analyses.structure.name_folding import fold_name
 from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
 from gradinspect.checks.findings import Finding, Findings

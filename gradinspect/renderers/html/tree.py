@@ -7,8 +7,10 @@ first. No scope has too many items to look at: larger ones are split into runs.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.expansion import fits_unfolded
-from gradinspect.analyses.structure.folding import Item, Scope, node_ids
+from gradinspect.analyses.structure.folding import Item, Scope, node_ids, place_of_call
+from gradinspect.analyses.structure.name_folding import fold_name
 from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.analyses.structure.skips import SkipEdge, fork_ids, skip_edges
 from gradinspect.graph import Graph, Record
@@ -115,7 +117,18 @@ def _repeat(graph: Graph, scope: Scope) -> _Group:
     shown: Sequence[Item | _Group] = copies
     if len(copies) > MAX_COPIES:
         shown = [copies[0], _Group("run", f"copies 2 to {len(copies):,}", copies[1:], times=len(copies) - 1)]
-    return _Group("repeat", _body_title(graph, scope.items), shown, times=len(bodies))
+    title = _title_of_calls(graph, scope) or _body_title(graph, scope.items)
+    return _Group("repeat", title, shown, times=len(bodies))
+
+
+def _title_of_calls(graph: Graph, scope: Scope) -> str:
+    """Name the only module call of all copies by its numbers, `h.0-11 Block`; "" if there is no one, or no one name."""
+    place = place_of_call(scope)
+    items = [] if place is None else [body[place] for body in (scope.items, *scope.copies)]
+    calls = [graph.modules[one.module] for one in items if isinstance(one, Scope) and one.module is not None]
+    name = fold_name(short_name(call.path, None, graph.model_name) for call in calls)
+    around = "with " if len(scope.items) > 1 else ""
+    return f"{around}{name} {calls[0].class_name}" if name else ""
 
 
 def _body_title(graph: Graph, body: Sequence[Item]) -> str:

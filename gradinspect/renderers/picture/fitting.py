@@ -5,7 +5,8 @@ What comes in: a graph, options, a Graphviz program. What goes out: a `Drawing`.
 NOTE [A picture that fits]
 The budget of a picture is its size at 100%, with most text 10 points high: no number of boxes or depth tells how large
 a picture is. Modules are opened in the order of `plan.openings` as long as a real layout is within the sheet. A model
-that would be next to nothing, one closed box, is opened even if it is too large.
+that would be next to nothing, one closed box, is opened even if it is too large. Leaves give way, to their number at
+each box, where nearly all would be in one closed box otherwise.
 """
 
 import math
@@ -18,9 +19,10 @@ from gradinspect.graph import Graph
 from gradinspect.renderers.picture.graphviz import Engine
 from gradinspect.renderers.picture.layouts import Fitted, Layouter, excess_of, sheet_of
 from gradinspect.renderers.picture.plan.drawing import plan_drawing
-from gradinspect.renderers.picture.plan.openings import Opening, Place, steps
+from gradinspect.renderers.picture.plan.openings import Opening, Place, hidden_share, steps
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 
+NEARLY_ALL = 0.9  # of what the picture is about
 MAX_EXTRAS = 6  # smaller modules that are tried after the first that does not fit
 MAX_NODES_TRIED = 50_000  # with these: a larger graph gets fewer
 
@@ -28,9 +30,13 @@ MAX_NODES_TRIED = 50_000  # with these: a larger graph gets fewer
 def fit_drawing(graph: Graph, options: DrawOptions, engine: Engine, time_limit_s: float) -> Fitted:
     """Open as much as fits, unless the user chose how deep to look; count leaves if their names leave no room."""
     named = _fit(Layouter(graph, options, engine, time_limit_s))
-    if named.fits:
+    hidden = hidden_share(graph, options, named.drawing.parts)
+    if named.fits and (hidden < NEARLY_ALL or options.depth is not None):
         return named
     counted = _fit(Layouter(graph, replace(options, counts_leaves=True), engine, time_limit_s))
+    if named.fits:
+        shows_more = counted.fits and hidden_share(graph, options, counted.drawing.parts) < NEARLY_ALL
+        return counted if shows_more else named
     sheet = sheet_of(options)
     return min(counted, named, key=lambda one: excess_of(one.size, sheet))
 

@@ -29,7 +29,7 @@ SHEETS: Final[Mapping[FitTo, Extent]] = {
 }
 PADDING = 22.0  # points that Graphviz leaves around a picture, both sides together
 LEAST_AREA = 4000.0  # square points of a box and what is around it
-TOLERANCE = 1.04  # times the sheet: what fewer crossings may cost
+TOLERANCE = 1.04  # times the sheet: what fewer crossings may cost, and how exact a screen is
 MAX_SPLITS = 3  # layouts in columns of one drawing
 SLACK = 1.2  # times the width: columns that are expected to be wider are not tried
 
@@ -56,6 +56,7 @@ class Layouter:
         self.folded = fold_graph(graph, shapes=options.fold_shapes)
         self.chooser = PartChooser(graph, options)
         self.slack = SLACK
+        self.tolerance = TOLERANCE if options.fit_to == "screen" else 1.0  # paper and slides have edges
         self.max_boxes = int(self.sheet.width * self.sheet.height / LEAST_AREA)
 
     def drawing(self, places: frozenset[Place]) -> Drawing:
@@ -166,8 +167,8 @@ class Layouter:
 
     def _measured(self, drawing: Drawing, placed: str, room: Extent) -> Fitted:
         size = size_in_points(placed)
-        fits = size.width <= room.width and size.height <= room.height
-        return Fitted(drawing, self.options, size, room.width, fits=fits)
+        fits = excess_of(size, room) <= self.tolerance
+        return Fitted(drawing, self.options, size, max(room.width, size.width), fits=fits)
 
     def drawn(self, places: frozenset[Place]) -> Fitted:
         """Lay out what is drawn, whether it fits or not, with its caption."""

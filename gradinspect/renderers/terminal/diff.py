@@ -14,8 +14,8 @@ from rich.text import Text
 from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group, name_members
 from gradinspect.analyses.diff.records import ChangedRow, Detail, GraphDiff, ModuleChange, Pair, ValueDiff
-from gradinspect.analyses.structure.call_names import INDEX, shown_path
-from gradinspect.analyses.structure.name_folding import fold_names
+from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.name_folding import alike, fold_names, name_by_indices
 from gradinspect.renderers.diff_words import (
     GROUP_MODULE_WORDS,
     LEAF_WORDS,
@@ -322,9 +322,6 @@ def _sort_key(path: str) -> tuple[tuple[int, int, str], ...]:
 
 def _fold_pairs(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Fold `h.0` to `blocks.0`, `h.1` to `blocks.1` to one: `h.0-1` to `blocks.0-1`."""
-    groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for before, after in pairs:
-        groups.setdefault((INDEX.sub("*", before), INDEX.sub("*", after)), []).append((before, after))
-    for alike in groups.values():
-        before, after = (", ".join(name for name, _ in fold_names(names)) for names in zip(*alike, strict=True))
+    for group in alike(pairs, lambda pair: pair, lambda _: None):
+        before, after = map(name_by_indices, zip(*group, strict=True))
         yield before, after

@@ -1,6 +1,7 @@
 """Nodes that were found, one per line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -8,8 +9,8 @@ from rich.text import Text
 from gradinspect.analyses.selection.finding import AlikeNodes, FoundNode, folded_nodes
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
+from gradinspect.renderers.terminal.class_names import brief_classes, without_backward
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.renderers.terminal.saved_table import BACKWARD_0
 from gradinspect.renderers.terminal.text import shorten_apart
 from gradinspect.units import format_bytes, format_count
 
@@ -20,10 +21,11 @@ SHRUNK = (("module", 24), ("class", 16), ("module", 12))  # in this order, each 
 RIGHT_ALIGNED = frozenset({"#", "times", "bytes"})
 STYLES = {"#": "cyan", "class": "bold", "output": "green", "status": "red", "module": "magenta", "line": "dim"}
 MAX_ROWS = 10_000
-BRIEFLY = (
-    ("output", lambda text: text.replace(", ", ",")),
-    ("class", lambda text: BACKWARD_0.sub("", text)),
-    ("line", lambda text: text.rpartition("/")[2]),
+BRIEFLY: Final[Sequence[tuple[str, Callable[[Sequence[str]], Iterable[str]]]]] = (
+    ("output", lambda texts: (text.replace(", ", ",") for text in texts)),
+    ("class", lambda texts: map(without_backward, texts)),
+    ("line", lambda texts: (text.rpartition("/")[2] for text in texts)),
+    ("class", lambda texts: map(brief_classes(texts).__getitem__, texts)),
 )
 
 
@@ -78,8 +80,8 @@ class FoundPage(Page):
         widths = self._widest(shown)
         for column, briefly in BRIEFLY:
             if self._excess(widths) > 0:
-                for cells in shown:
-                    cells[column] = briefly(cells[column])
+                for cells, text in zip(shown, briefly([cells[column] for cells in shown]), strict=True):
+                    cells[column] = text
                 widths = self._widest(shown)
         widths = self._given_way(widths)
         for column, least in SHRUNK:

@@ -4,7 +4,7 @@ What comes in: an `Overview`. What goes out: some 24 lines, none wider than aske
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 
 from rich.cells import cell_len
@@ -20,7 +20,7 @@ from gradinspect.analyses.gradients.observed import (
 from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.analyses.memory.rows import OUTSIDE, rows_by_line
 from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, StepMemory, groups_by, is_accelerator, on_device
-from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
+from gradinspect.analyses.memory.tree import ModuleBytes, contents, module_tree
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import alike, format_times, name_by_indices, odd_one
@@ -92,8 +92,8 @@ class OverviewPage(Page):
         figures = summarize(graph)
         leaves = format_count(figures.leaves, "leaf", "leaves")
         yield f"{format_count(figures.nodes, 'node')}, {leaves}, depth {figures.max_depth:,}"
-        sizes = _num_nodes(graph)
-        blocks = alike(_outer_modules(graph, sizes), lambda call: (call.path,), lambda call: call.class_name)
+        sizes, inside = _num_nodes(graph), _contents(graph)
+        blocks = alike(_outer_modules(graph, sizes), lambda call: (call.path,), lambda call: inside[call.path])
         names = [
             self.visible(self._block([call.path for call in block], block[0].class_name, graph.model_name, " "))
             for block in sorted(blocks, key=lambda block: -sum(sizes[call.path] for call in block))
@@ -122,7 +122,7 @@ class OverviewPage(Page):
     def _modules(self, graph: Graph, held: Memory, room: int) -> Iterator[tuple[str, int]]:
         """Yield a row for each module, equal blocks as one, with what each of them holds if there is room."""
         around, tree = _spread(module_tree(graph, held, folds=False)) if graph.modules else (None, ())
-        for group in alike(tree, lambda module: (module.path,), lambda module: module.class_name):
+        for group in alike(tree, lambda module: (module.path,), contents):
             sizes = [module.total_bytes for module in group]
             if group[0].label == OUTSIDE:
                 yield "(outside of these)" if around is not None else OUTSIDE, sum(sizes)
@@ -242,6 +242,22 @@ def _outer_modules(graph: Graph, sizes: Counter[str]) -> list[ModuleCall]:
             break
         level = [*inside.pop(largest.path), *(call for call in level if call is not largest)]
     return level
+
+
+def _contents(graph: Graph) -> dict[str, int]:
+    """Return a number for each module, equal for those of one class that call the same modules."""
+    numbers: dict[Hashable, int] = {}
+    found: dict[str, int] = {}
+    called: dict[str | None, dict[str, int]] = {}
+    first = {call.path: call for call in reversed(graph.modules)}
+    for call in reversed(graph.modules):  # a call comes after its enclosing call
+        if call is first[call.path]:
+            inside = called.get(call.path, {})
+            looks = (call.class_name, frozenset(inside.items()))
+            found[call.path] = numbers.setdefault(looks, len(numbers))
+            parent = None if call.parent is None else graph.modules[call.parent].path
+            called.setdefault(parent, {})[call.path.removeprefix(f"{parent}.")] = found[call.path]
+    return found
 
 
 def _num_nodes(graph: Graph) -> Counter[str]:

@@ -5,7 +5,6 @@ What can be said in fewer words is: `Conv` for `ConvBackward0`, `h.0.weight` for
 not fit loses whole columns, which the last line names, before a shape or the name of a parameter is cut.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
@@ -16,6 +15,7 @@ from rich.text import Span, Text
 
 from gradinspect.analyses.memory.saved_rows import AlikeRows, SavedRow, folded_tensors, num_of_nearly_all
 from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
+from gradinspect.renderers.terminal.class_names import brief_classes, without_backward
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_end, cut_start, shorten_apart
 from gradinspect.units import format_bytes, format_count, format_held, format_share
@@ -42,7 +42,6 @@ class _Step(NamedTuple):
 
 _FULL: Final = _Step("", "full")
 ALWAYS: Final = frozenset({"#", "node", "attribute", "value", "bytes", "status"})  # even if they are empty
-BACKWARD_0: Final = re.compile("Backward0(?= |$)")
 MAX_SHAPE: Final = 40  # cells; no shape is longer unless a file says so
 
 # Taken in this order until the table fits, and taken back, the last first, where there is room again.
@@ -50,7 +49,8 @@ STEPS: Final = (
     _Step("node", "without Backward0"), _Step("value", "without strides"), _Step("origin", "only names"),
     _Step("attribute", "without _saved_"), _Step("source", "without folders"), _Step("module"), _Step("source"),
     _Step("value", "cut", 40), _Step("value", "dense", 40), _Step("status", "short"), _Step("origin"), _Step("share"),
-    _Step("eager"), _Step("attribute", "cut", 16), _Step("node", "cut", 16), _Step("attribute", "cut", 12),
+    _Step("eager"), _Step("node", "brief"),
+    _Step("attribute", "cut", 16), _Step("node", "cut", 16), _Step("attribute", "cut", 12),
     _Step("value", "dense", 20), _Step("node", "cut", 12),
     _Step("status"), _Step("attribute", "cut", 8), _Step("value", "dense", 12), _Step("attribute"), _Step("bytes"),
     _Step("node", "cut", 6), _Step("value", "dense", 6), _Step("node"), _Step("value", "dense", 3),
@@ -60,8 +60,8 @@ STEPS: Final = (
 FOLDED_STEPS: Final = (  # `module` says which of the equal blocks a row is about
     _Step("node", "without Backward0"), _Step("origin", "only names"), _Step("attribute", "without _saved_"),
     _Step("source", "without folders"), _Step("origin"), _Step("value", "dense", 40), _Step("status", "short"),
-    _Step("share"), _Step("source"), _Step("module", "cut", 28), _Step("attribute", "cut", 16),
-    _Step("module", "cut", 22), _Step("#"), _Step("node", "cut", 16), _Step("attribute", "cut", 12),
+    _Step("share"), _Step("node", "brief"), _Step("source"), _Step("#"), _Step("module", "cut", 28),
+    _Step("attribute", "cut", 16), _Step("module", "cut", 22), _Step("node", "cut", 16), _Step("attribute", "cut", 12),
     _Step("attribute", "cut", 9), _Step("module", "cut", 16), _Step("node", "cut", 12), _Step("module", "cut", 12),
     *(step for step in STEPS if step != _Step("module")), _Step("module"),
 )  # fmt: skip
@@ -157,6 +157,7 @@ class _Table:
         first = dict(zip(reversed(self._numbers), reversed(rows), strict=True))
         self._different = [first[number] for number in range(len(said))]
         self._last = [max(rows, key=lambda row: row.node)] if rows else []
+        self._classes = brief_classes(row.node_name for row in self._different)
         self._known: dict[_Step, int] = {}
         self._cut: dict[_Step, Mapping[str, str]] = {}
         self._ways = steps
@@ -191,7 +192,7 @@ class _Table:
         """Write one row; rich gets the whole text with its styles at once."""
         cells, spans, end = [], [], 0
         for column in columns:
-            words = _words(row, column.name, column.step.how, self._total)
+            words = self._words(row, column.name, column.step.how)
             cell = _aligned(column.name, self._fitted(words, row, column.name, column.step), column.width)
             cells.append(cell)
             start, end = end, end + len(cell) + len(GAP)
@@ -203,6 +204,19 @@ class _Table:
         if cell_len(line.plain) > self._page.width:  # a very narrow terminal loses the last columns
             line.truncate(self._page.width)
         return line
+
+    def _words(self, row: SavedRow, column: str, how: str) -> str:
+        """Write one cell, in full or in fewer words."""
+        match column:
+            case "value":
+                return _value(row, how)
+            case "share":
+                return format_share(row.own_bytes, self._total) if row.own_bytes else ""
+            case "node" if how in {"brief", "cut"}:
+                return self._classes[row.node_name]
+            case _:
+                full, short = _WRITERS[column]
+                return full(row) if how == _FULL.how else short(row)
 
     def _steps_needed(self) -> list[_Step]:
         taken: list[_Step] = []
@@ -249,7 +263,7 @@ class _Table:
     def _widest(self, column: str, step: _Step) -> int:
         """Return how many cells the widest row takes."""
         rows = self._last if column == "#" else self._different
-        said = {(_words(row, column, step.how, self._total), row.kind): row for row in rows}
+        said = {(self._words(row, column, step.how), row.kind): row for row in rows}
         return max((cell_len(self._fitted(words, row, column, step)) for (words, _), row in said.items()), default=0)
 
     def _fitted(self, words: str, row: SavedRow, column: str, step: _Step) -> str:
@@ -263,7 +277,7 @@ class _Table:
         """Cut the names in a column, so that no two different ones become alike."""
         key = step._replace(column=column)
         if key not in self._cut:
-            words = {self._page.visible(_words(row, column, step.how, self._total)) for row in self._different}
+            words = {self._page.visible(self._words(row, column, step.how)) for row in self._different}
             names = sorted(words)
             cut = cut_start if column in ENDS_SAY_MORE else cut_end
             shown = shorten_apart(names, step.cells, self._page.ellipsis, cut)
@@ -286,18 +300,6 @@ def _style(row: SavedRow, column: str) -> str:
     if column == "status" and row.status not in {None, "live"}:
         return "red"
     return STYLES.get(column, "")
-
-
-def _words(row: SavedRow, column: str, how: str, total: int) -> str:
-    """Write one cell, in full or in fewer words."""
-    match column:
-        case "value":
-            return _value(row, how)
-        case "share":
-            return format_share(row.own_bytes, total) if row.own_bytes else ""
-        case _:
-            full, short = _WRITERS[column]
-            return full(row) if how == _FULL.how else short(row)
 
 
 def _origin(row: SavedRow) -> str:
@@ -329,7 +331,7 @@ def status_text(row: SavedRow) -> str:
 
 _WRITERS: Final[Mapping[str, tuple[Write, Write]]] = {
     "#": (lambda row: str(row.node),) * 2,
-    "node": (lambda row: row.node_name, lambda row: BACKWARD_0.sub("", row.node_name)),
+    "node": (lambda row: row.node_name, lambda row: without_backward(row.node_name)),
     "attribute": (lambda row: row.attribute, lambda row: row.attribute.removeprefix("_saved_").removeprefix("aten.")),
     "bytes": (lambda row: format_bytes(row.num_bytes) if row.num_bytes else "",) * 2,
     "eager": (_eager,) * 2,

@@ -18,6 +18,8 @@ from gradinspect.units import escape_control, is_harmless
 MIN_CELLS = 10  # of a shortened part
 MIN_LETTERS = 3  # of a part of a dotted name
 DIGITS: Final = re.compile(r"[0-9]+(?:[-,.]+[0-9]+)*")  # `3`, `0-3`, `1,2,4`, `0,1..7`
+NUMBERS: Final = "0123456789-,"  # of a folded part: `up1-4`
+DOT: Final = re.compile(r"\.")
 
 
 class Part(NamedTuple):
@@ -117,6 +119,7 @@ def shorten_apart(
     ways = ({*_dotted_cuts(name, head, num_cells, ellipsis), shorten(name, num_cells, ellipsis)} for name in long)
     common = Counter(chain.from_iterable(ways))
     ambiguous = {cut for cut, count in common.items() if count > 1} | _cut_to_indices(long, head, num_cells, ellipsis)
+    ambiguous |= {ellipsis + name[found.end() :] for name in taken for found in DOT.finditer(name)}
     for name in names:
         if name not in shortened:
             first = () if cut is None or "." in name else (cut(name, num_cells, ellipsis),)
@@ -195,8 +198,17 @@ def _starts(name: str, num_cells: int, ellipsis: str) -> str:
         room = num_cells - (len(parts) - 1) - sum(map(cell_len, whole))
         for longest in range(min(room, max(sizes)), MIN_LETTERS + cell_len(ellipsis) - 1, -1):
             if sum(min(size, longest) for size in sizes) <= room:
-                return ".".join([*(cut_end(part, longest, ellipsis) for part in long), *whole])
+                return ".".join([*(_cut_stem(part, longest, ellipsis) for part in long), *whole])
     return ""
+
+
+def _cut_stem(part: str, num_cells: int, ellipsis: str) -> str:
+    """Shorten a part of a dotted name, but not the number at its end, which tells it from its neighbors."""
+    stem = part.rstrip(NUMBERS)
+    room = num_cells - (len(part) - len(stem))
+    if stem and room > cell_len(ellipsis) and cell_len(part) > num_cells:
+        return cut_end(stem, room, ellipsis) + part[len(stem) :]
+    return cut_end(part, num_cells, ellipsis)
 
 
 def _numbered(name: str, num_cells: int, ellipsis: str) -> Iterator[str]:

@@ -91,11 +91,24 @@ def paths(rows: list[FlowRow]) -> list[list[str]]:
     return [[row.path for row in folded.rows] for folded in folded_flow(rows)]
 
 
-def test_what_is_inside_of_folded_blocks_is_folded_and_else_stays_below_its_module() -> None:
-    """A block that has more than the others is not equal to them, as in `memory` and `trace`."""
-    assert paths(flow(("h2", 1.0), ("h2.a", 1.0), ("h1", 1.0), ("h1.a", 1.0), ("h0", 1.0), ("h0.a", 1.0))) == [
-        ["h2"], ["h2.a"], ["h1"], ["h1.a"], ["h0"], ["h0.a"],
+def test_what_is_inside_of_folded_blocks_stays_below_them() -> None:
+    """Though another module ran between these blocks, and they have other numbers of parts."""
+    rows = flow(
+        ("b2", 1.0), ("b2.l1", 1.0), ("b2.l1.x", 1.0), ("b2.l2", 1.0), ("b2.l2.x", 1.0),
+        ("t", 1.0), ("t.x", 1.0), ("b1", 1.0), ("b1.l1", 1.0), ("b1.l1.y", 1.0),
+    )  # fmt: skip
+
+    assert paths(rows) == [
+        ["b2", "b1"], ["b2.l1", "b2.l2"], ["b2.l1.x", "b2.l2.x"], ["b1.l1"], ["b1.l1.y"], ["t"], ["t.x"],
     ]  # fmt: skip
+
+
+def test_what_is_inside_of_folded_blocks_is_is_folded_and_else_stays_below_its_module() -> None:
+    """A block that has more than the others is not equal to them, as in `memory` and `trace`."""
+    assert paths(flow(("c", 1.0), ("c.a", 1.0), ("b", 1.0), ("b.a", 1.0), ("a", 1.0), ("a.a", 1.0))) == [
+        ["c"], ["c.a"], ["b"], ["b.a"], ["a"], ["a.a"],
+    ]  # fmt: skip
+    assert paths(flow(("h2", 1.0), ("h2.a", 1.0), ("h1", 1.0), ("h1.a", 1.0))) == [["h2", "h1"], ["h2.a", "h1.a"]]
     assert paths(flow(("2", 1.0), ("2.a", 1.0), ("1", 1.0), ("1.b", 1.0), ("1.a", 1.0), ("0", 1.0), ("0.a", 1.0))) == [
         ["2", "0"], ["2.a", "0.a"], ["1"], ["1.b"], ["1.a"],
     ]  # fmt: skip

@@ -103,6 +103,59 @@ def test_parts_of_blocks_without_a_row_are_one_row_each() -> None:
     ]  # fmt: skip
 
 
+def modules_holding(*calls: tuple[str, str, str, int]) -> Graph:
+    """Make module calls, each a path, a class, the path of its caller, and what it holds itself."""
+    places = {path: place for place, (path, *_) in enumerate(calls, start=1)}
+    saving = [
+        op("SinBackward0", place, module=place, saved=(saved("x", storage=place - 1),)) for place in places.values()
+    ]
+    return graph(
+        *saving, leaf("x", 3),
+        storages=tuple(Storage(num_bytes=size, origin="activation") for *_, size in calls),
+        modules=(ModuleCall(path="", class_name="Net"), *(
+            ModuleCall(path=path, class_name=name, parent=places.get(caller, 0)) for path, name, caller, _ in calls
+        )),
+    )  # fmt: skip
+
+
+def rows_of(record: Graph) -> list[tuple[str, int, tuple[int, int]]]:
+    """List the modules with a row inside of the outermost one."""
+    ((*modules,),) = (model.children for model in module_tree(record, measure_memory(record)))
+    rows = []
+    while modules:
+        module = modules.pop(0)
+        rows.append((module.label, module.copies, module.between))
+        modules = [*module.children, *modules]
+    return rows
+
+
+def test_modules_whose_names_end_in_a_number_are_one_row() -> None:
+    """With the least and the most that one of them holds; those of another class, or with more inside, are not."""
+    record = modules_holding(
+        ("stem1", "Conv2d", "", 5), ("up1", "Up", "", 8), ("up1.conv1", "Conv2d", "up1", 4),
+        ("up1.conv2", "Conv2d", "up1", 4), ("up2", "Up", "", 2), ("up2.conv1", "Conv2d", "up2", 2),
+        ("up2.conv2", "Conv2d", "up2", 1), ("up3", "Up", "", 1), ("up3.conv1", "Conv2d", "up3", 1),
+        ("up4", "Out", "", 1),
+    )  # fmt: skip
+
+    assert rows_of(record) == [
+        ("stem1", 1, (0, 0)), ("up1-2", 2, (5, 16)), ("conv1-2", 4, (1, 4)),
+        ("up3", 1, (0, 0)), ("conv1", 1, (0, 0)), ("up4", 1, (0, 0)),
+    ]  # fmt: skip
+
+
+def test_a_row_stands_for_no_module_that_is_not_there() -> None:
+    """Stages of three and two blocks are two rows, and so are parts of lists that are no modules."""
+    stages = [(f"layer{stage}", "Sequential", "", 1) for stage in (1, 2)]
+    blocks = [(f"layer{stage}.{block}", "Block", f"layer{stage}", 2) for stage in (1, 2) for block in range(4 - stage)]
+    lists = [(f"layers{stage}.{block}.a", "Block", "", 2) for stage in (1, 2) for block in range(3 - stage)]
+
+    assert rows_of(modules_holding(*stages, *blocks)) == [
+        ("layer1", 1, (0, 0)), ("0-2", 3, (2, 2)), ("layer2", 1, (0, 0)), ("0-1", 2, (2, 2)),
+    ]  # fmt: skip
+    assert rows_of(modules_holding(*lists)) == [("layers1.0-1.a", 2, (2, 2)), ("layers2.0.a", 1, (0, 0))]
+
+
 @pytest.mark.parametrize(
     ("top", "labels"), [(1, ["model", "4 more"]), (2, ["model", "h.0", "h.1", "h.2", "1 more"]), (9, None)]
 )

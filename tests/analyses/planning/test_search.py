@@ -14,6 +14,7 @@ from gradinspect.analyses.planning.changes import (
     Plan,
     ReleaseGradients,
     SequencePart,
+    describe_plan,
     rounding_of,
 )
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome, PlanSearch, TimeIsOver, front_of
@@ -63,6 +64,18 @@ def modules(outcome: PlanOutcome) -> list[tuple[str, int, bool]]:
         for change in outcome.plan.changes
         if isinstance(change, Checkpoint)
     ]
+
+
+def test_levels_with_names_of_their_own_are_tried_one_by_one() -> None:
+    """They hold different amounts; blocks of a list are tried together. A plan names both as one."""
+    uses = [ModuleUse(root=0, path=path, class_name="Up", saved_bytes=size, has_parts=True)
+            for path, size in (("up1", 100), ("up2", 200), ("h.0", 100), ("h.1", 100))]  # fmt: skip
+    whole = ModuleUse(root=0, path="", class_name="Net", saved_bytes=500, has_parts=True)
+    found = blocks_of([whole, *uses])
+    plan = Plan(changes=tuple(block.checkpointed(block.paths) for block in found))
+
+    assert sorted(block.paths for block in found) == [("h.0", "h.1"), ("up1",), ("up2",)]
+    assert sorted(describe_plan(plan, "×").split("; ")) == ["checkpoint h.0-1 Up ×2", "checkpoint up1-2 Up ×2"]
 
 
 def test_modules_that_differ_in_numbers_are_one_block() -> None:

@@ -157,6 +157,23 @@ def test_many_copies_are_the_first_and_a_box_for_the_others() -> None:
     assert (scopes[1].first, scopes[1].last) == (0, 1997)
 
 
+def test_a_repeat_is_named_by_the_numbers_of_its_calls() -> None:
+    """As in the tree and the picture; by its classes if there is no one name for just these."""
+
+    def title(*paths: str) -> str:
+        names = ("ReluBackward0", *("CosBackward0", "SinBackward0") * 5)
+        nodes = [
+            op(name, len(names) * place + at + 1, module=place if at else None)
+            for place in range(len(paths))
+            for at, name in enumerate(names)
+        ]
+        whole = graph(*nodes, leaf("w", 3), modules=tuple(ModuleCall(path=path, class_name="Up") for path in paths))
+        return next(scope.title for scope in page_scopes(whole, fold_graph(whole))[0] if scope.kind == "repeat")
+
+    assert title("up1", "up2", "up3", "last") == "with up1-3 Up"
+    assert title("query", "key", "value", "last") == "Up"
+
+
 def test_many_different_nodes_are_parted_into_runs() -> None:
     """A flat graph of thousands of nodes has few boxes at each level."""
     flat = graph(*(op(f"A{place}", place + 1) for place in range(15_000)), leaf("w", 3))

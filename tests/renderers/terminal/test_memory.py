@@ -65,6 +65,16 @@ def test_the_tree_of_modules() -> None:
     )
 
 
+def test_a_row_of_different_modules_shows_the_least_and_the_most() -> None:
+    """Where that leaves room for bars."""
+    up = ModuleBytes(
+        label="up1-4", path="up1", class_name="Up", copies=4, own_bytes=80, total_bytes=80, between=(5, 40)
+    )
+
+    for width, start in ((80, "up1-4  Up  ×4  5..40 B "), (50, "up1-4  Up  ×4     ")):
+        assert lines_of(list(MemoryPage(width=width).modules([up], 80)))[1].startswith(start)
+
+
 @pytest.mark.parametrize(("max_rows", "depth"), [(1, 0), (3, 1), (4, 2), (100, 2)])
 def test_the_depth_that_fits(max_rows: int, depth: int) -> None:
     """As deep as the rows allow, and no deeper than there is something."""

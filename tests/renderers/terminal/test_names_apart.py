@@ -184,7 +184,7 @@ def _planned(names: Sequence[str], width: int) -> list[Text]:
 
 def _spelled(names: Sequence[str]) -> list[str]:
     """Take away what would be folded."""
-    return [re.sub(r"\b\d", r"n\g<0>", name) for name in names]
+    return [re.sub(r"(?<=\d)(?=\.|$)", "n", name) for name in names]
 
 
 def _changed(names: Sequence[str], width: int) -> list[Text]:

@@ -200,14 +200,14 @@ def test_long_names_of_modules_take_the_room_that_is_left() -> None:
 
     assert [line.plain for line in render_folded_table(rows, width=80, top=9)] == snapshot(
         [
-            " #  node             attribute  value              bytes  module",
-            "12  NativeLayerNorm  input      f32[64,128,768]  4.0 KiB  vis….lay….norm_before",
-            "12  NativeLayerNorm  input      f32[64,128,768]  4.0 KiB  vision_ba….layers.norm",
-            "12  NativeLayerNorm  input      f32[64,128,768]  4.0 KiB  tex….lay….norm_before",
-            "12  NativeLayerNorm  input      f32[64,128,768]  4.0 KiB  text_back….layers.norm",
+            "node       attribute  value              bytes  module",
+            "LayerNorm  input      f32[64,128,768]  4.0 KiB  vision_backb….layers.norm_before",
+            "LayerNorm  input      f32[64,128,768]  4.0 KiB  vision_backbone_of_….layers.norm",
+            "LayerNorm  input      f32[64,128,768]  4.0 KiB  text_backbon….layers.norm_before",
+            "LayerNorm  input      f32[64,128,768]  4.0 KiB  text_backbone_of_two.layers.norm",
             "4 rows, 16.0 KiB held: each storage counted once; as #n: shared with #n",
             "In the order of the nodes: --full",
-            "not shown at this width: share",
+            "not shown at this width: #, share",
         ]
     )
 

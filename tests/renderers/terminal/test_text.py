@@ -9,6 +9,22 @@ from rich.cells import cell_len
 from gradinspect.renderers.terminal.text import Part, fit, listed_within, shorten, shorten_apart, visible
 
 
+def test_parts_are_cut_before_their_numbers() -> None:
+    """These tell blocks and layers apart."""
+    names = [f"denseblock{block}.denselayer{layer}.conv2" for block in (1, 2) for layer in ("1-3", "4")]
+
+    assert shorten_apart(names, 22, "…") == [
+        "dense…1.den…1-3.conv2", "dense…1.dense…4.conv2", "dense…2.den…1-3.conv2", "dense…2.dense…4.conv2"
+    ]  # fmt: skip
+
+
+def test_a_name_is_not_cut_to_what_another_one_ends_with() -> None:
+    """Though that one is not cut, and so they are not alike."""
+    names = ["vision_backbone_of_two.layers.norm", "text_of_two.layers.norm"]
+
+    assert shorten_apart(names, 24, "…") == ["vision_back….layers.norm", "text_of_two.layers.norm"]
+
+
 def test_control_characters_become_escapes() -> None:
     """Escape sequences, line ends and direction marks are written out; letters of any script stay."""
     assert visible("\x1b[31m\n\u202e重み", unicode=True) == r"\x1b[31m\n\u202e重み"
@@ -82,7 +98,7 @@ def test_an_end_that_several_names_share_stands_for_none_of_them() -> None:
     """`…0.bn2` would not say of which layer."""
     names = ["layer1.0.bn2", "layer2.0.bn2", "layer2.0.conv1"]
 
-    assert shorten_apart(names, 10, "…") == ["…er1.0.bn2", "…er2.0.bn2", "…0.conv1"]
+    assert shorten_apart(names, 10, "…") == ["la…1.0.bn2", "la…2.0.bn2", "…0.conv1"]
 
 
 def test_names_that_share_their_end_keep_the_start_of_each_part() -> None:

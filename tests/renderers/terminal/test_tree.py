@@ -18,6 +18,7 @@ from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.analyses.structure.outline import outline
 from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, SavedStatus, SavedValue, Storage
 from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
+from gradinspect.renderers.terminal.trees.tree_words import call_names
 
 
 def screen(drawn: Graph, **options: object) -> str:
@@ -54,6 +55,38 @@ root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
 ┊ ┊ └─ mat2: #5 TBackward0 → ◆ 0.weight  f32[20, 10]
 gradients flow down · ◆ leaf (AccumulateGrad) · bytes held, % of all
 """)
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["up1", "up2", "up3"], "up1-3"),
+        (["net.0", "net.2"], "net.0,2"),
+        (["layers1.0", "layers1.1", "layers2.0"], "layers1.0 … layers2.0"),
+        (["query", "key"], "query … key"),
+    ],
+)
+def test_names_of_copies(paths: list[str], expected: str) -> None:
+    """By their numbers if that names just these, else the first and the last."""
+    calls = [ModuleCall(path=path, class_name="Up") for path in paths]
+
+    assert call_names(graph(op("A"), modules=tuple(calls)), calls, "…") == expected
+
+
+def test_bytes_of_copies_that_are_too_wide_are_rounded() -> None:
+    """A range is never cut."""
+    sizes = (136_397, 163_533, 150_000, 140_000, 141_000)
+    names = ("ReluBackward0", *("CosBackward0", "SinBackward0") * 5)
+    nodes = [
+        op(name, len(names) * place + at + 1, module=place if at else None, saved=(saved("x", 3, storage=place),))
+        for place in range(len(sizes))
+        for at, name in enumerate(names)
+    ]
+    storages = tuple(Storage(num_bytes=size, origin="activation") for size in sizes)
+    modules = tuple(ModuleCall(path=f"up{place}", class_name="Up") for place in range(len(sizes)))
+    lines = screen(graph(*nodes, leaf("x", 3), modules=modules, storages=storages), depth=9).splitlines()
+
+    assert [line for line in lines if "#0 Relu" in line and "  133..160 KiB" in line]
 
 
 def test_closed_module_calls() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.structure.call_names import fold_name, short_name
+from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.folding import Scope, place_of_call
+from gradinspect.analyses.structure.name_folding import fold_name
 from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.text import html, small

@@ -15,7 +15,7 @@ from gradinspect.analyses.structure.expansion import can_open, fits_unfolded
 from gradinspect.analyses.structure.folding import Item, Scope, node_ids
 from gradinspect.analyses.structure.outline import IsOpen, body_of, unwrapped
 from gradinspect.graph import Graph
-from gradinspect.renderers.picture.plan.parts import DrawOptions
+from gradinspect.renderers.picture.plan.parts import DrawOptions, Part, ScopeEnd, ScopeStart
 
 Place: TypeAlias = tuple[
     int, int, int
@@ -61,6 +61,21 @@ def steps(graph: Graph, folded: Scope, options: DrawOptions) -> Iterator[Opening
             added += sum(bool(closed.scope.copies) for closed in opened)
         parents = frozenset(one.parent for one in alike if one.parent is not None)
         yield Opening(frozenset(places), parents, added)
+
+
+def hidden_share(graph: Graph, options: DrawOptions, parts: Sequence[Part]) -> float:
+    """Return how much of what matters is in one closed box, in all copies of the repeat that it is in."""
+    amounts = _amounts(graph, options)
+    times, largest = [1], 0.0
+    for part in parts:
+        if isinstance(part, ScopeStart):
+            times.append(times[-1] * (len(part.scope.copies) + 1))
+        elif isinstance(part, ScopeEnd):
+            times.pop()
+        elif part.kind == "closed":
+            largest = max(largest, math.fsum(amounts[part.ids.start : part.ids.stop]) * times[-1])
+    total = math.fsum(amounts)
+    return largest / total if total else 0.0
 
 
 class _Closed(NamedTuple):

@@ -320,13 +320,18 @@ def _full_names(rows: Sequence[FoldedFlow], model: str) -> Iterator[str]:
 
 
 def _names_inside(rows: Sequence[FoldedFlow], model: str) -> Iterator[str]:
-    """Name each module relative to the one around it, and indented below it; an index keeps its parent."""
-    around: dict[int, str] = {}
+    """Name each module relative to the one around it, and indented below it; an index keeps its parent.
+
+    Those that are in some only of the modules around them are named by their whole paths.
+    """
+    around: dict[int, list[str]] = {-1: [""]}
     for row in rows:
-        first = row.rows[0].path
-        name = short_name(first, around.get(row.depth - 1), model)
-        yield f"{GAP * row.depth}{with_indices_of(name, (one.path for one in row.rows))}"
-        around[row.depth] = first
+        paths = [one.path for one in row.rows]
+        outer = around[row.depth - 1]
+        are_in_all = all(any(path.startswith(f"{one}.") for path in paths) for one in outer)
+        name = short_name(paths[0], outer[0] if are_in_all else None, model)
+        yield f"{GAP * row.depth}{with_indices_of(name, paths)}"
+        around[row.depth] = paths
 
 
 def _figures_of_calls(folded: FoldedFlow) -> tuple[str, ...]:

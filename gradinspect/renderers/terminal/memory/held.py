@@ -15,6 +15,7 @@ from gradinspect.analyses.memory.notes import MemoryNote
 from gradinspect.analyses.memory.rows import MemoryRow
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.memory.tree import ModuleBytes
+from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_bytes, format_count, format_held, format_share
@@ -69,12 +70,22 @@ class MemoryPage(Page):
         rows = [row for module in tree for row in self._module_rows(module, "", "", depth)]
         has_only = self.width >= 100
         heads = ("total", "own", "only here") if has_only else ("total", "own")
-        columns = self._layout([name for name, _ in rows], len(heads))
+        names = self._with_ranges(rows, len(heads))
+        columns = self._layout(names, len(heads))
         yield Text(columns.text("module", heads, "%"), "bold")
-        for name, module in rows:
+        for name, (_, module) in zip(names, rows, strict=True):
             figures = [module.total_bytes, module.own_bytes, *([module.only_bytes] if has_only else [])]
             yield self._row(columns, name, figures, module.total_bytes or module.own_bytes, total)
         yield Text(columns.text("total", (format_bytes(total),)), "bold")
+
+    def _with_ranges(self, rows: Sequence[tuple[str, ModuleBytes]], num_figures: int) -> list[str]:
+        """Write behind the names of modules that are one row the least and the most of one, where that leaves bars."""
+        room = self.width - num_figures * (BYTES_CELLS + len(GAP)) - SHARE_CELLS - len(GAP) - MIN_BAR_CELLS
+        ranged = [
+            f"{name}{GAP}{format_bytes_between(*module.between)}" if module.is_ranged else name for name, module in rows
+        ]
+        pairs = zip(rows, ranged, strict=True)
+        return [text if cell_len(text) <= room else name for (name, _), text in pairs]
 
     def _layout(self, names: Sequence[str], num_figures: int) -> "_Columns":
         """Choose the widths: figures stand beside the names, and bars have what is left, if it is enough."""

@@ -3,6 +3,7 @@
 What comes in: a `Graph`. What goes out: lines of `rich.text.Text`, none wider than asked for.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice, pairwise
@@ -24,6 +25,7 @@ from gradinspect.renderers.terminal.trees.tree_words import Symbols
 from gradinspect.units import format_bytes, format_count, format_share
 
 BYTES_CELLS = 10
+_ROUNDED = re.compile(r"\d+\.\d")  # a number that may be written without its decimal
 SHARE_CELLS = 5
 MIN_WIDTH_OF_SHARES = 76
 MAX_SOURCE_CELLS = 24
@@ -230,8 +232,10 @@ class TreePage:
         ids = node_ids(row.scope) if row.scope else range(row.nodes[0], row.nodes[0] + 1) if row.nodes else range(0)
         ends = self.writer.between.get(ids)
         if ends is not None and len(row.nodes) < 2:
-            text = f" {format_bytes_between(*ends)}"
-            text = text if len(text) <= self.bytes_cells else f" ..{format_bytes(ends[1])}"
+            between = format_bytes_between(*ends)
+            rounded = _ROUNDED.sub(lambda found: f"{float(found[0]):.0f}", between)
+            ways = (between, rounded, f"..{format_bytes(ends[1])}")
+            text = next((text for text in ways if len(text) < self.bytes_cells), ways[-1])
             return f"{text:>{self.bytes_cells}}"
         num_bytes = row.scope.held_bytes if row.scope else sum(self.saved[node] for node in row.nodes)
         if not num_bytes:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from gradinspect.analyses.structure.call_names import fold_name, short_name
+from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.name_folding import fold_name
 from gradinspect.analyses.structure.outline_rows import Link
 from gradinspect.graph import Graph, ModuleCall
 

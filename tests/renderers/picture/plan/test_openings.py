@@ -7,7 +7,7 @@ from strategies import graphs
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.picture.plan.drawing import plan_opened
-from gradinspect.renderers.picture.plan.openings import opens, steps
+from gradinspect.renderers.picture.plan.openings import hidden_share, opens, steps
 from gradinspect.renderers.picture.plan.parts import DrawOptions, PartChooser
 
 
@@ -53,6 +53,21 @@ def test_the_larger_one_comes_first_and_what_changed_before_it() -> None:
 
     assert by_nodes == [(0, 5, 0), (2, 5, 1), (0, 2, 1)]
     assert by_change == [(0, 5, 0), (0, 2, 1), (2, 5, 1)]
+
+
+def test_how_much_one_closed_box_hides() -> None:
+    """All copies of the repeat that it is in count; what is open or drawn itself hides nothing."""
+    whole = nested()
+    folded, chooser = fold_graph(whole), PartChooser(whole, DrawOptions())
+    changed = DrawOptions(statuses=("changed", "", "changed", "changed", "", ""))
+    order = [step.places for step in steps(whole, folded, changed)]
+
+    def hidden(num_open: int) -> float:
+        places = frozenset(place for step in order[:num_open] for place in step)
+        return hidden_share(whole, changed, plan_opened(chooser, folded, opens(places)).parts)
+
+    assert [hidden(num_open) for num_open in range(4)] == [1.0, 2 / 3, 1 / 3, 0.0]
+    assert hidden_share(whole, DrawOptions(), plan_opened(chooser, folded, opens(frozenset())).parts) == 0.0
 
 
 def test_equal_blocks_are_opened_together() -> None:
