@@ -1,6 +1,6 @@
 # expect: GI386
-# why: times it found what it had left of a sample in an earlier epoch
-# advice: or take a clone() of the sample before it.
+# why: times it found one as it was left in an earlier epoch, and changed it once more
+# advice: Take a clone() of the sample before
 # lines: written=25
 import torch
 from torch import nn

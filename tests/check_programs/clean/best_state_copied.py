@@ -32,4 +32,3 @@ for _ in range(6):
     optimizer.step()
     stopping.look(loss.item(), model)
 stopping.restore(model)
-

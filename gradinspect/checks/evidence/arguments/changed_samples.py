@@ -1,9 +1,11 @@
 """Samples that a dataset changes in its own memory whenever they are asked for, so that each epoch changes them again.
 
 NOTE [Changed again]
-A line below a `__getitem__` writes to a tensor, which becomes part of a batch. When the line writes there once more,
-the memory still holds what it had left, and is changed once more: then it is the dataset's own, and no copy of it. What
-is changed to the same values, as by a clamp or a mean that is 0 by now, does no harm. A counter is no part of a batch.
+Lines below a `__getitem__` write to a tensor, which becomes part of a batch. When one writes there once more, the
+memory still holds what the last of them had left, and is changed once more: then it is the dataset's own, and no copy
+of it. What is changed to the same values, as by a clamp or a mean that is 0 by now, does no harm. A counter is no part
+of a batch. Memory of torch must not have been given back meanwhile, as that of a copy is, whose address another copy
+may have. What is filled anew, as a buffer is from the data, does not depend on what was left there.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,28 +15,37 @@ from typing import Any, NamedTuple
 import torch
 from msgspec import Struct
 
-from gradinspect.checks.evidence.in_place.shared_memory import checksum_of
+from gradinspect.checks.evidence.in_place.shared_memory import checksum_of, is_from_numpy
 from gradinspect.checks.evidence.values.result_states import is_small_and_readable
+from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.checks.facts.values import ChangedSamples
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.weak import HiddenRef
 
 LEAST_CHANGES = 3
 MOST_ELEMENTS = 262_144
 MOST_SAMPLES = 10_000
 LEAST_CHANGE = 1e-4  # of the largest value
+_FILLS = frozenset(("copy_", "fill_", "zero_", "set_", "__setitem__", "setitem", "normal_", "uniform_", "random_",
+                    "bernoulli_", "exponential_"))  # fmt: skip
 _MAX_FRAMES = 8  # from a write up to __getitem__, as by transforms
 _Place = tuple[int, int]  # the address and the size of a sample
 
 
 class _Sample(Struct):
-    """What a line has left of a sample."""
+    """What the last line that wrote there has left of a sample."""
 
     left: int | None  # a checksum
+    memory: HiddenRef | None  # the storage; None of memory that is not torch's, which tensors come and go to
     is_in_batch: bool = False  # since then
+
+    def is_there(self) -> bool:
+        """Return whether it was used, and is still in the same memory."""
+        return self.is_in_batch and (self.memory is None or self.memory() is not None)
 
 
 class _Begun(NamedTuple):
@@ -42,7 +53,7 @@ class _Begun(NamedTuple):
 
     tensor: torch.Tensor
     place: _Place
-    before: torch.Tensor | None  # a copy, if the memory holds what the line had left
+    before: torch.Tensor | None  # a copy, if the memory holds what was left there
 
 
 class SampleLog:
@@ -53,29 +64,28 @@ class SampleLog:
     def __init__(self, errors: OwnErrors) -> None:
         """Count what is too much by `errors`."""
         self._errors = errors
-        self._lines: dict[tuple[int | None, _Place], _Sample] = {}
-        self._by_place: dict[_Place, list[_Sample]] = {}
+        self._samples: dict[_Place, _Sample] = {}
         self._changes: dict[int | None, int] = {}  # of samples that had been changed before, by the line
 
     def note(self, _function: str, args: Sequence[Any], _kwargs: Mapping[str, Any], _number: int | None) -> None:
         """Look at what becomes a batch."""
-        given = args[0] if args and self._by_place else ()
+        given = args[0] if args and self._samples else ()
         for one in given if isinstance(given, list | tuple) else ():
+            sample = None
             if type(one) is torch.Tensor and not one.requires_grad:
-                for sample in self._by_place.get(_place_of(one), ()):
-                    sample.is_in_batch = True
+                sample = self._samples.get(_place_of(one))
+            if sample is not None:
+                sample.is_in_batch = True
 
-    def begin(
-        self, tensor: Any, frame: FrameType | None, number_of: Callable[[FrameType | None], int | None]
-    ) -> _Begun | None:
+    def begin(self, function: str, tensor: Any, frame: FrameType | None) -> _Begun | None:
         """Look at a write that is about to start."""
         if type(tensor) is not torch.Tensor or tensor.requires_grad or not _is_below_getitem(frame):
             return None
         if not (tensor.is_cpu and ops.is_floating_point(tensor) and is_small_and_readable(tensor, MOST_ELEMENTS)):
             return None
         place = _place_of(tensor)
-        sample = self._lines.get((number_of(frame), place))
-        is_again = sample is not None and sample.is_in_batch and sample.left == checksum_of(tensor)
+        sample = None if short_name(function) in _FILLS else self._samples.get(place)
+        is_again = sample is not None and sample.is_there() and sample.left == checksum_of(tensor)
         with unobserved():
             return _Begun(tensor, place, ops.clone(ops.detach(tensor)) if is_again else None)
 
@@ -86,15 +96,11 @@ class SampleLog:
                 change = ops.item(ops.amax(ops.abs(ops.sub(begun.tensor, begun.before))))
                 largest = ops.item(ops.amax(ops.abs(begun.before)))
             self._changes[number] = self._changes.get(number, 0) + (change > LEAST_CHANGE * largest)
-        key = number, begun.place
-        if key not in self._lines and len(self._lines) >= MOST_SAMPLES:
+        if begun.place not in self._samples and len(self._samples) >= MOST_SAMPLES:
             self._errors.pass_over("sample that is changed in place", f"after the first {MOST_SAMPLES:,}")
             return
-        sample = self._lines.get(key)
-        if sample is None:
-            sample = self._lines[key] = _Sample(None)
-            self._by_place.setdefault(begun.place, []).append(sample)
-        sample.left, sample.is_in_batch = checksum_of(begun.tensor), False
+        memory = None if is_from_numpy(begun.tensor) else HiddenRef(ops.untyped_storage(begun.tensor))
+        self._samples[begun.place] = _Sample(checksum_of(begun.tensor), memory)
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[ChangedSamples]:
         """Yield the lines that have changed several samples again."""

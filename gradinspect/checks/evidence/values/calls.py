@@ -141,8 +141,7 @@ class TorchCallLog:
                 versions = [_NO_VERSION if ops.is_inference(tensor) else version_of(tensor) for tensor in inputs]
                 may_be_silent = known.access.silent or writes.may_be_silent  # one call less for nearly all
                 contents = self._contents(known, args, kwargs) if may_be_silent else {}
-                numbers = self._recorder.frames.number_of
-                sample = self.arguments.samples.begin(args[0], sys._getframe(2), numbers) if args else None
+                sample = self.arguments.samples.begin(known.name, args[0], sys._getframe(2)) if args else None
                 return _Begun(known, args, kwargs, inputs, versions, contents, sample)
         except Exception as error:
             self._recorder.errors.note(error)

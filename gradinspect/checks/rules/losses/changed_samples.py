@@ -10,10 +10,11 @@ CHANGED_SAMPLES = Rule(
     code="GI386",
     title="a dataset changes its samples again in each epoch",
     summary="__getitem__ writes to its own data in place, and writes to it again when the sample is asked for again.",
-    explanation="self.data[i] is a view of the data. x -= mean, x.mul_(), x[mask] = 0 and transforms with inplace=True "
+    explanation="self.data[i] is a view of the data. x -= mean, x.mul_() and transforms with inplace=True "
     "change the data itself, so that the next epoch normalizes what is normalized already, or adds noise to noise. The "
-    "samples drift away from those that the model is evaluated on. Reported where the same line finds what it had left "
-    "of several samples, and changes it again; not where that leaves the values as they are.",
+    "samples drift away from those that the model is evaluated on. Reported where a line finds several samples as they "
+    "were left, and changes them again; not where that leaves the values as they are, nor where a buffer is filled: "
+    "x.copy_(y).",
     change="""\
   import torch
   from torch import nn
@@ -42,11 +43,11 @@ CHANGED_SAMPLES = Rule(
 def changed_samples_findings(fact: ChangedSamples) -> Iterator[Finding]:
     """Report a line that changes samples again."""
     yield CHANGED_SAMPLES.finding(
-        text=f"{line_of(fact.written)} changes samples in the memory of the dataset. {fact.num_times} times it found "
-        "what it had left of a sample in an earlier epoch, and changed that once more.",
+        text=f"{line_of(fact.written)} changes samples in the memory of the dataset. {fact.num_times:,} times it found "
+        "one as it was left in an earlier epoch, and changed it once more.",
         places=place_of("written", fact.written),
-        remedy=f"Make {line_of(fact.written)} return a new tensor, x = x - mean in the place of x -= mean, or take a "
-        "clone() of the sample before it.",
+        remedy=f"Take a clone() of the sample before {line_of(fact.written)}, or compute a new tensor there: x = x + y, "
+        "not x += y.",
     )
 
 

@@ -62,3 +62,35 @@ def test_samples_beyond_a_number_are_counted_as_not_looked_at(monkeypatch: pytes
     monkeypatch.setattr(changed_samples, "MOST_SAMPLES", 2)
 
     assert times(Samples(lambda x: x.mul_(2))) == [4]
+
+
+def test_two_lines_that_change_a_sample_are_one_change() -> None:
+    """The first of them finds what the second one left in the epoch before."""
+
+    def change(x: torch.Tensor) -> torch.Tensor:
+        x += 1
+        x[0] = 0
+        return x
+
+    assert times(Samples(change)) == [8]
+
+
+def test_what_is_filled_anew_is_not_what_was_left() -> None:
+    """A buffer for each sample, and memory that was given back and has the same address again."""
+    buffers = torch.empty(4, 3)
+    rows = itertools.cycle(range(4))
+
+    def through_buffer(x: torch.Tensor) -> torch.Tensor:
+        row = buffers[next(rows)]
+        row.copy_(x)
+        row += 1
+        return row
+
+    def in_new_memory(x: torch.Tensor) -> torch.Tensor:
+        new = torch.empty(3)
+        new *= 0
+        new += x
+        return new
+
+    assert times(Samples(through_buffer)) == []
+    assert times(Samples(in_new_memory)) == []
