@@ -48,6 +48,7 @@ def render_plan_json(report: PlanReport) -> str:
         "not_counted": report.not_counted,
         "stepping_refused": report.stepping_refused or None,
         "held": report.held,
+        "other_states": report.other_states,
         "notes": [*report.search.refused, *report.notes, *report.failures],
     })  # fmt: skip
 
