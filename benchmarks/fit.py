@@ -2,8 +2,11 @@
 
 Sixty programs, drawn once and for all: six models, four optimizers in three loops each, with and without autocast,
 accumulation, clipping, EMA and checkpointing. `12 30` runs programs 12 to 29. `--plans` plans for each model
-instead, and tries the cheapest plan. Each number comes from a process of its own. MemTracker is torch's own
-estimator; accelerate's estimate (four times the weights, for Adam) is printed where it is installed.
+instead, and tries the cheapest plan. Each number comes from a process of its own, whose processor time is that of the
+tool. What is measured is what the allocator gave out, as `fit --real` follows it; torch's profiler, its events added
+up, is a second witness. MemTracker is torch's own estimator, on fake tensors; accelerate's estimate (four times the
+weights, for Adam) is printed where it is installed. DeepSpeed's is its formula for one GPU: `deepspeed_estimate`. Both
+are for the state of a model, and know no activations.
 """
 
 import json
@@ -11,16 +14,17 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import combinations, product
+from itertools import accumulate, combinations, product
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import step_models
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
+from torch.profiler import ProfilerActivity, profile
 
 MODELS = Path(__file__).parent / "step_models.py"
 NUM_PROGRAMS = 60
@@ -31,6 +35,8 @@ def main() -> None:
     """Print the tables."""
     if "--tracker" in sys.argv:
         print(json.dumps(tracked(sys.argv[2:])))
+    elif "--profiler" in sys.argv:
+        print(json.dumps(profiled(sys.argv[2:])))
     elif "--plans" in sys.argv:
         for model in step_models.MODELS:
             plan(model)
@@ -40,15 +46,22 @@ def main() -> None:
 
 def compare(numbers: range) -> None:
     """Print a row for each program, and how far off each tool is."""
-    errors: dict[str, list[float]] = {"fit": [], "MemTracker": [], "accelerate": []}
-    columns = f"{'allocator':>14}{'fit':>9}{'s':>6}{'MiB':>6}{'MemTracker':>12}{'s':>6}{'MiB':>6}{'accelerate':>12}"
-    print(f"{'program':72}{columns}")
+    found: dict[str, list[Guess]] = {}
+    print(f"{'program':72}{'allocator':>14}  error, and seconds of each tool")
     drawn = programs()
     for number in numbers:
-        row(drawn[number], errors)
-    for tool, found in errors.items():
-        if found:
-            print(f"{tool:12}median {median(found):.3%}  p95 {percentile(found, 95):.3%}  of {len(found)}")
+        real, guesses = row(drawn[number])
+        shown = []
+        for tool, guess in guesses.items():
+            share = (guess.peak_bytes - real) / real
+            found.setdefault(tool, []).append(Guess(abs(share), guess.seconds))
+            shown.append(f"{tool} {share:+.3%}" + (f" {guess.seconds:.1f} s" if guess.seconds else ""))
+        print(f"{' '.join(drawn[number]):72}{real:14,}  {', '.join(shown)}", flush=True)
+    for tool, guesses_of in found.items():
+        shares, seconds = ([guess[place] for guess in guesses_of] for place in range(2))
+        times = f"  {median(seconds):.1f} s, at most {max(seconds):.1f} s" if any(seconds) else "  a formula"
+        share = f"median {median(shares):.3%}  p95 {percentile(shares, 95):.3%}  most {max(shares):.3%}"
+        print(f"{tool:12}{share}  of {len(shares)}{times}")
 
 
 def programs() -> list[list[str]]:
@@ -64,21 +77,27 @@ def programs() -> list[list[str]]:
     return [[model, *optimizer, *combination] for model, optimizer, combination in zip(*columns, strict=True)]
 
 
-def row(words: list[str], errors: dict[str, list[float]]) -> None:
-    """Measure one program in each way."""
+class Guess(NamedTuple):
+    """What a tool says of a program, or how far off it is."""
+
+    peak_bytes: float
+    seconds: float = 0.0  # of processor time; 0: a formula
+
+
+def row(words: list[str]) -> tuple[int, dict[str, Guess]]:
+    """Measure one program in each way; a tool that fails says nothing."""
     real = run("fit", str(MODELS), "--real", "--format", "json", "--", *words)[0]["peak_bytes"]
-    fit, seconds, used = run("fit", str(MODELS), "--format", "json", "--", *words)
-    other, other_seconds, other_used = measured([sys.executable, __file__, "--tracker", *words])
-    figures = {"fit": fit["peak_bytes"], "MemTracker": other["peak_bytes"], "accelerate": other["accelerate"]}
-    shares = {tool: (found - real) / real for tool, found in figures.items() if found}
-    for tool, share in shares.items():
-        errors[tool].append(abs(share))
-    accelerate, tracker = (f"{shares[tool]:+.1%}" if tool in shares else "-" for tool in ("accelerate", "MemTracker"))
-    print(
-        f"{' '.join(words):72}{real:14,}{shares['fit']:+9.3%}{seconds:6.1f}{used:6.0f}"
-        f"{tracker:>12}{other_seconds:6.1f}{other_used:6.0f}{accelerate:>12}",
-        flush=True,
-    )
+    fit, fit_s, _ = run("fit", str(MODELS), "--format", "json", "--", *words)
+    tracker, tracker_s, _ = measured([sys.executable, __file__, "--tracker", *words])
+    profiler, profiler_s, _ = measured([sys.executable, __file__, "--profiler", *words])
+    guesses = {
+        "fit": Guess(fit["peak_bytes"], fit_s),
+        "profiler": Guess(profiler["peak_bytes"], profiler_s),
+        "MemTracker": Guess(tracker["peak_bytes"], tracker_s),
+        "accelerate": Guess(tracker["accelerate"]),
+        "DeepSpeed": Guess(tracker["deepspeed"]),
+    }
+    return real, {tool: guess for tool, guess in guesses.items() if guess.peak_bytes}
 
 
 def plan(model: str) -> None:
@@ -111,7 +130,27 @@ def tracked(words: list[str]) -> dict[str, float]:
         except Exception as error:
             print(error, file=sys.stderr)
             peak = 0
-    return {"peak_bytes": peak, "accelerate": estimated(training.model)}
+    deepspeed = deepspeed_estimate(sum(parameter.numel() for parameter in training.model.parameters()))
+    return {"peak_bytes": peak, "accelerate": estimated(training.model), "deepspeed": deepspeed}
+
+
+def profiled(words: list[str]) -> dict[str, int]:
+    """Run steps under torch's profiler, and add up what its events say was given out and taken back."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        training = step_models.Training(*words)
+        for _ in range(2):
+            training.step()
+    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
+    sizes = [event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())]
+    return {"peak_bytes": max(accumulate(sizes))}
+
+
+def deepspeed_estimate(num_parameters: int) -> int:
+    """Estimate as DeepSpeed does for ZeRO-2 on one GPU, without offload: 20 bytes a parameter, for Adam in fp16.
+
+    Source: `estimate_zero2_model_states_mem_needs` in deepspeed/runtime/zero/stage_1_and_2.py.
+    """
+    return 4 * num_parameters + 16 * num_parameters
 
 
 def estimated(net: torch.nn.Module) -> int:

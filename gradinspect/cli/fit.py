@@ -1,12 +1,15 @@
 """`gradinspect fit`: will a whole training step fit into memory?"""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
 from gradinspect.analyses.memory.step import StepMemory, needed_bytes
+from gradinspect.analyses.planning.size_pairs import PairTable
+from gradinspect.analyses.planning.sizes import SizeTable
 from gradinspect.analyses.selection.rows import RowChoice
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import check_no_run_option, takes_source
@@ -24,14 +27,15 @@ from gradinspect.cli.options.whole_steps import (
 )
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
+from gradinspect.cli.output.size_files import parse_size_targets, write_size_targets
 from gradinspect.cli.output.step_files import SUFFIXES, parse_step_targets, write_step_targets
-from gradinspect.cli.running.size_search import search_size
+from gradinspect.cli.running.size_search import search_pair, search_size
 from gradinspect.cli.running.values_first import report_step_memory
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
-from gradinspect.renderers.data.plan import SIZES
+from gradinspect.renderers.data.plan import PAIRS, SIZES
 from gradinspect.renderers.data.step_memory import render_step_memory_json
 from gradinspect.renderers.data.table import render_figures
-from gradinspect.renderers.terminal.memory.sizes import SizePage
+from gradinspect.renderers.terminal.memory.sizes import PairPage, SizePage
 from gradinspect.renderers.terminal.memory.step import StepMemoryPage
 from gradinspect.request import Request
 from gradinspect.source import CaptureFile, Expression
@@ -51,7 +55,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     steps: NumSteps = 2,
     search: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Find the largest number that fits, where {NAME} stands."),
+        typer.Option(metavar="NAME", help="Find the largest {NAME} that fits, or pairs a,b, or world-size."),
     ] = None,
     by: Annotated[
         Literal["module", "line", "storage", "phase", "kind"],
@@ -86,7 +90,6 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     """
     available = None if limit is None else size_of(f"--limit {limit}", limit)
     check_hint(hint, real=real)
-    targets = parse_step_targets(output or [], force=force)
     moves = real and isinstance(request.source, Expression)
     asked = replace(
         request,
@@ -99,12 +102,8 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         counts_as_cuda=not moves and is_cuda(device, measured_by="--real" if real else None),
     )
     if search is not None and not isinstance(request.source, CaptureFile):
-        if output:
-            raise GradInspectError(
-                f"'-o {output[0]}' keeps one run, and '--search' makes many.",
-                "Remove -o, or write one size: run it without --search.",
-            )
-        return _search(asked, search, available, steps, output_format)
+        return _search(asked, search, available, steps, _Written(output or [], output_format, force))
+    targets = parse_step_targets(output or [], force=force)
     fits = True
 
     def report(memory: StepMemory) -> None:
@@ -131,8 +130,16 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     return 0 if fits else FOUND_SOMETHING
 
 
-def _search(request: Request, name: str, limit: int | None, num_steps: int, output_format: str) -> int:
-    """Print what each size needs, and the largest that fits.
+class _Written(NamedTuple):
+    """Where results go."""
+
+    files: Sequence[Path]
+    kind: Literal["text", "json"]
+    overwrites: bool
+
+
+def _search(request: Request, searched: str, limit: int | None, num_steps: int, written: _Written) -> int:
+    """Print what each size needs, and the largest that fits; or that of one size for each of another.
 
     Raises:
         GradInspectError: The program cannot be run with one size after the other.
@@ -140,9 +147,24 @@ def _search(request: Request, name: str, limit: int | None, num_steps: int, outp
     if not request.fake:
         raise GradInspectError("'--search' runs many sizes on fake tensors, and --real has values.", "Remove --real.")
     check_can_run_again(request, "--search")
-    table = search_size(request, name, limit, num_steps)
-    if output_format == "json":
-        print_text(render_figures(table, SIZES))
+    targets = parse_size_targets(written.files, force=written.overwrites)
+    table = _searched(request, searched, limit, num_steps)
+    write_size_targets(table, targets, force=written.overwrites)
+    if isinstance(table, PairTable):
+        in_json, page, fits = render_figures(table, PAIRS), terminal_page(PairPage).lines(table), table.has_fitting
     else:
-        print_lines(terminal_page(SizePage).lines(table))
-    return 0 if limit is None or table.largest is not None else FOUND_SOMETHING
+        in_json, page, fits = render_figures(table, SIZES), terminal_page(SizePage).lines(table), table.best is not None
+    if written.kind == "json":
+        print_text(in_json)
+    else:
+        print_lines(page)
+    return 0 if limit is None or fits else FOUND_SOMETHING
+
+
+def _searched(request: Request, searched: str, limit: int | None, num_steps: int) -> SizeTable | PairTable:
+    first, *others = searched.split(",")
+    if len(others) > 1 or first in others:
+        raise GradInspectError(f"'--search {searched}' is not one name, or two.", "Write --search batch,seq.")
+    if others:
+        return search_pair(request, (first, others[0]), limit, num_steps)
+    return search_size(request, first, limit, num_steps)

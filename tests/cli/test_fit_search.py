@@ -96,6 +96,88 @@ def test_a_size_needs_what_it_needs_alone_where_values_decide(tmp_path: Path, re
         assert json.loads(alone.stdout)["peak_bytes"] == peaks[figures["largest"]]
 
 
+SHARDED = """
+import sys
+import torch
+from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+batch = 4
+per_host = int(sys.argv[1])
+distributed.init_process_group("nccl")
+mesh = init_device_mesh("cpu", (distributed.get_world_size() // per_host * per_host,))
+net = nn.Sequential(*(nn.Linear(128, 128) for _ in range(4)))
+for layer in net:
+    fully_shard(layer, mesh=mesh)
+fully_shard(net, mesh=mesh)
+optimizer = torch.optim.AdamW(net.parameters())
+for _ in range(2):
+    net(torch.randn(batch, 128)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("per_host", [1, 4])
+def test_the_smallest_number_of_ranks_fits_and_one_fewer_does_not(per_host: int, tmp_path: Path) -> None:
+    """As a rank of so many alone needs; where only whole hosts can be run, one host fewer does not fit."""
+    (tmp_path / "train.py").write_text(SHARDED)
+    limit = ("--limit", "420KiB", "--format", "json")
+    figures = searched(tmp_path, "train.py", "--search", "world-size", *limit, "--", str(per_host))
+    peaks = {row["size"]: row["peak_bytes"] for row in figures["rows"] if not row["failure"]}
+    smallest = figures["smallest"]
+
+    assert peaks[smallest] <= 420 * 1024 < peaks[smallest - per_host]
+    alone = gradinspect(
+        "fit", "train.py", "--world-size", str(smallest), "--format", "json", "--", str(per_host), cwd=tmp_path
+    )
+    assert json.loads(alone.stdout)["peak_bytes"] == peaks[smallest]
+
+
+@pytest.mark.slow
+def test_more_ranks_change_nothing_where_nothing_is_shared(tmp_path: Path) -> None:
+    """Which is said, after few runs."""
+    (tmp_path / "net.py").write_text(NET)
+    done = gradinspect("fit", "net.py", "--search", "world-size", "--limit", "1KiB", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("No world-size up to 8 fits: limit 1.0 KiB, net.py\n")
+    assert "The program sends nothing to other ranks" in done.stdout
+
+
+TWO_SIZES = """
+import torch
+batch = 4
+width = 4
+net = torch.nn.Linear(width, width)
+net(torch.randn(batch, width)).square().sum().backward()
+"""
+
+
+@pytest.mark.slow
+def test_two_at_once_are_a_table_and_a_picture(tmp_path: Path) -> None:
+    """Each row to the unit, in at most 80 columns; the JSON has all that was measured."""
+    (tmp_path / "train.py").write_text(TWO_SIZES)
+    words = ("train.py", "--search", "batch,width", "--steps", "1", "--limit", "700")
+    done = gradinspect("fit", *words, "-o", "pairs.svg", cwd=tmp_path)
+    found = [line.split() for line in done.stdout.splitlines()[3:] if line.startswith("    ")]
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("The largest width that fits, by batch: limit 700 B, train.py\n")
+    assert [int(row[0]) for row in found] == [2**n for n in range(len(found))]
+    assert found[-1][1] == "none"
+    for _, largest, peak, unit, beyond, *_ in found[:-1]:
+        assert unit == "B"
+        assert int(peak) <= 700
+        assert int(beyond.rstrip(":")) == int(largest) + 1
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert (tmp_path / "pairs.svg").read_text().startswith("<svg ")
+    figures = json.loads(gradinspect("fit", *words, "--format", "json", cwd=tmp_path).stdout)
+    assert [str(row["largest"]) for row in figures["rows"]][:-1] == [row[1] for row in found[:-1]]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -110,9 +192,15 @@ def test_a_size_needs_what_it_needs_alone_where_values_decide(tmp_path: Path, re
          "'--search' runs many sizes on fake tensors, and --real has values. Remove --real.\n"),
         (("net.py", "--search", "BATCH", "-o", "step.html"),
          "'-o step.html' keeps one run, and '--search' makes many. "
-         "Remove -o, or write one size: run it without --search.\n"),
+         "Write their picture: -o sizes.svg, or one size: run it without --search.\n"),
+        (("net.py", "--search", "BATCH,BATCH"),
+         "'--search BATCH,BATCH' is not one name, or two. Write --search batch,seq.\n"),
+        (("net.py", "--search", "world-size", "--world-size", "8"),
+         "'--search world-size' and '--world-size 8' both say how many ranks there are. Remove one.\n"),
+        (("net.py", "--search", "world_size"),
+         "'net.py' does not say what 'world_size' is. Did you mean --search world-size?\n"),
     ],
-    ids=["misspelt", "nowhere", "not searched", "real", "a file"],
+    ids=["misspelt", "nowhere", "not searched", "real", "a file", "the same twice", "ranks twice", "ranks misspelt"],
 )  # fmt: skip
 def test_what_cannot_be_searched_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
     """Exit 2, and no traceback."""

@@ -385,6 +385,23 @@ def test_half_precision_comes_last_and_needs_what_it_says(change: str, line: str
 
 
 @pytest.mark.slow
+def test_autocast_besides_checkpoints_needs_what_it_says(tmp_path: Path) -> None:
+    """Where nothing fits: the peak is the allocator's when the code is pasted; other optimizers are named."""
+    status, figures = planned(GPT, tmp_path, "--fit", "1KiB")
+    lowest = figures["lowest"]
+    lines = GPT.splitlines(keepends=True)
+    after = next(number for number, line in enumerate(lines, 1) if line.startswith("optimizer = "))
+    (tmp_path / "pasted.py").write_text("".join([*lines[:after], lowest["code"], *lines[after:]]))
+
+    assert status == 1
+    assert re.search(r"checkpoint .*; run .* under autocast to bfloat16", lowest["change"])
+    if not lowest["optimizer_code"] and not lowest["edits"]:
+        measured = gradinspect("fit", "pasted.py", "--real", "--format", "json", cwd=tmp_path)
+        assert json.loads(measured.stdout)["peak_bytes"] == lowest["peak_bytes"]
+    assert [state["optimizer"] for state in figures["other_states"]][-1] == "Adafactor"
+
+
+@pytest.mark.slow
 def test_saved_tensors_are_offloaded_from_a_device(tmp_path: Path) -> None:
     """After the plans that move nothing, with the code and what is moved."""
     status, figures = planned(

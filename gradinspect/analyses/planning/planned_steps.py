@@ -17,6 +17,7 @@ from gradinspect.analyses.planning.changes import (
     StepInBackward,
     WithoutForeach,
 )
+from gradinspect.analyses.planning.other_states import OtherState
 from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.graph import Record
 
@@ -42,6 +43,8 @@ class PlannedSteps(Record, frozen=True):
     held: tuple[HeldVariable, ...] = ()  # that cannot be deleted
     moved_bytes: int = 0  # to the CPU and back, in one step
     can_offload: bool = False  # the program has a device of its own
+    other_states: tuple[OtherState, ...] = ()
+    optimizer_names: tuple[str, ...] = ()  # of classes
     alternates: bool = False  # optimizers step after backward calls of their own
 
     @property

@@ -5,12 +5,15 @@ from textwrap import indent
 from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import KIND_NAMES, Origin, is_accelerator, moment_name
-from gradinspect.analyses.planning.changes import HeldVariable, NamedPlace, stepping_of
+from gradinspect.analyses.planning.changes import ChunkLoss, HeldVariable, NamedPlace, stepping_of
 from gradinspect.analyses.planning.code import STEP_IN_BACKWARD, code_of, stepping_code
+from gradinspect.analyses.planning.other_states import OtherState
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.graph import Record
 from gradinspect.units import format_beside, format_bytes, format_count
+
+MIN_SHARE_OF_STATE = 0.05  # of the lowest peak, for other optimizers to be named
 
 
 class PlanReport(Record, frozen=True):
@@ -27,6 +30,8 @@ class PlanReport(Record, frozen=True):
     failures: tuple[str, ...] = ()
     offloads: bool = False  # the program has a device of its own
     splits: bool = False  # smaller batches may be tried
+    other_states: tuple[OtherState, ...] = ()
+    optimizer_names: tuple[str, ...] = ()
     stepping_refused: str = ""  # why optimizers cannot step inside backward
 
     @property
@@ -112,6 +117,34 @@ def _largest_sentence(outcome: PlanOutcome) -> str:
     made = outcome.largest.made
     where = f", {made.line}" if made.line else ""
     return f" The largest tensor of the step: {format_bytes(outcome.largest.num_bytes)}, made by {made.op}{where}."
+
+
+def states_sentence(report: PlanReport) -> str:
+    """Say what other optimizers would hold where the state of this one is much of what stands in the way; or ""."""
+    lowest = report.search.lowest
+    state = lowest.alive.get("optimizer_state", 0)
+    smaller = [one for one in report.other_states if one.num_bytes < state]
+    if not smaller or state < MIN_SHARE_OF_STATE * lowest.peak_bytes:
+        return ""
+    listed = ", ".join(f"{one.optimizer} {format_bytes(one.num_bytes)}" for one in smaller)
+    names = " and ".join(report.optimizer_names)
+    return f"An estimate, not run: instead of the {format_bytes(state)} of {names}, {listed}; they train otherwise."
+
+
+def fused_loss_sentence(report: PlanReport) -> str:
+    """Name packages that compute a loss without its logits, where chunks of them were tried; or ""."""
+    search = report.search
+    tried = [
+        outcome.peak_bytes
+        for outcome in (*search.fitting, *search.front, search.lowest)
+        if any(isinstance(change, ChunkLoss) for change in outcome.plan.changes)
+    ]
+    if not tried:
+        return ""
+    return (
+        "On CUDA, LigerFusedLinearCrossEntropyLoss (liger-kernel) and linear_cross_entropy (cut-cross-entropy) need "
+        f"about as little in one kernel: {format_beside(min(tried), search.limit)}, an estimate, not run."
+    )
 
 
 def cut_sentence(report: PlanReport) -> str:

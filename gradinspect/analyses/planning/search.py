@@ -155,6 +155,7 @@ class PlanSearch:
         if self._rounds or not self._has_fitting():
             self._try_way(partial(Block.changed, kind=HalfSaves))
             self._try_way(partial(Block.changed, kind=Autocast))
+            self._try_autocast_besides()
         self._drop_what_is_not_needed()
 
     def _confirm(self) -> None:
@@ -198,6 +199,17 @@ class PlanSearch:
             self._fewest(block, partial(way, block))
         if not fitting:
             self._combine(way)
+
+    def _try_autocast_besides(self) -> None:
+        """Run modules under autocast besides what the lowest peak without it was reached with, such as checkpoints."""
+        if self._has_fitting():
+            return
+        exact = [outcome for outcome in self._done() if rounding_of(outcome.plan) < HalfSaves.rounding]
+        lowest = min(exact, key=lambda outcome: (outcome.peak_bytes, _cost(outcome)))
+        always, self._always = self._always, lowest.plan.changes
+        if module_changes_of(lowest.plan):
+            self._try_way(partial(Block.changed, kind=Autocast))
+        self._always = always
 
     def _round(self, groups: Sequence[Sequence[Change]]) -> None:
         """Make changes after which gradients are rounded otherwise, until something fits; one of each group."""

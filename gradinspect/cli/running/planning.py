@@ -89,6 +89,8 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
         offloads=plain.can_offload,
         splits=size is not None,
         stepping_refused=plain.stepping_refused,
+        other_states=plain.other_states,
+        optimizer_names=plain.optimizer_names,
         trial=trial,
         failures=tuple(failures),
     )

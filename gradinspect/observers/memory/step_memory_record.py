@@ -203,7 +203,7 @@ _UNSEEN = (
 )
 _NOT_COMPILED = (
     "torch.compile compiles nothing on fake tensors, so this is the step in eager: 'fit --real' measures the compiled "
-    "one, and 'memory --compiled' says what it keeps."
+    "one, and 'memory --compiled' says what it keeps under each activation_memory_budget."
 )
 
 _COMPILING = (

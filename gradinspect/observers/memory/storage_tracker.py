@@ -12,6 +12,11 @@ The backward of `x[rows]` makes zeros, and adds to some of them in place. Under 
 of these, so that a step would seem to need one gradient more. It is then done in place here. So it is for what selects
 in other ways: `gather`, `topk`, `index_select`, a mask.
 Source: areAnyTensorSubclassLike in torch/csrc/autograd/FunctionsManual.cpp, torch 2.13.
+
+NOTE [Numbers that nodes keep]
+`x * 0.5` has a tensor made of the number, which its node saves. No operator that we see makes it, and the node is there
+only when the operator has returned: so before the next one, what the result's node keeps is counted. Backward computes
+with this tensor, so that its kernel makes only a copy of it, if that has another dtype.
 """
 
 import sys
@@ -41,7 +46,8 @@ from gradinspect.torch_api.fakes import FakeTensor, answers_device, device_of, i
 from gradinspect.torch_api.modes import TorchDispatchMode, without_dispatch_modes
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
 from gradinspect.torch_api.patching.originals import get_default_dtype, gradients_of, is_grad_enabled, ops, with_grad
-from gradinspect.torch_api.tensors import key_of_storage
+from gradinspect.torch_api.saved import raw_saved
+from gradinspect.torch_api.tensors import grad_fn_of, key_of_storage
 
 _ADD = torch.ops.aten.add.Tensor
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
@@ -58,6 +64,9 @@ _TAKES_NUMBERS = frozenset((
     "add", "sub", "rsub", "mul", "div", "remainder", "fmod", "floor_divide", "xlogy", "eq", "ne", "lt", "le", "gt",
     "ge",
 ))  # fmt: skip
+_KEEPS_NUMBER = frozenset((torch.ops.aten.mul.Tensor, torch.ops.aten.div.Tensor))
+_NUMBER = "_saved_other"  # where their nodes have it
+_WITH_KEPT_NUMBER = frozenset(("MulBackward0", "DivBackward0"))
 _TAKES_REAL = frozenset((torch.ops.aten.lift_fresh.default,))  # makes a real tensor fake: it is the same one
 
 _Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python
@@ -89,6 +98,7 @@ class StorageTracker(TorchDispatchMode):
         self._allocations: dict[int, tuple[Allocation, Any]] = {}  # by the key of the storage, with its finalizer
         self._held_once = _calibrated()
         self._counts_numbers = counts_numbers
+        self._may_keep: list[tuple[Any, StorageMaker]] = []  # results. NOTE [Numbers that nodes keep]
         self._tells_scratch = tells_scratch if counts_numbers else None
         self._scratch = KernelScratch() if counts_numbers else None
         self._patches = ExitStack()
@@ -145,10 +155,7 @@ class StorageTracker(TorchDispatchMode):
                 return func(*args, **(kwargs or {}))
         if any(kind is not FakeTensor for kind in types):
             return NotImplemented  # a subclass calls operators of its own, which are seen
-        node = running_node()
-        if node is not self._last_node:
-            self._last_node = node
-            self._made_by_last.clear()
+        node = self._begun()
         if func is _ADD and node is not None and not kwargs and self._is_of_engine(args):
             return args[0] if _is_alike(*args[:2]) else _ADD_IN_PLACE(*args)  # which changes values, and there are none
         func = self._in_place_if_filled(func, args, node)
@@ -160,7 +167,33 @@ class StorageTracker(TorchDispatchMode):
             result = func(*args, **(kwargs or {}))
             for tensor in plain_tensors(result):
                 self._note(tensor, func, node, brought if brought is not None and shows_its_arguments(func) else None)
+            self._note_number(func, args, result, node)
             return result
+
+    def _begun(self) -> Any:
+        """Note that an operator begins, and return the node that runs."""
+        if self._may_keep:
+            self._count_kept_numbers()
+        node = running_node()
+        if node is not self._last_node:
+            self._last_node = node
+            self._made_by_last.clear()
+        return node
+
+    def _note_number(self, func: Any, args: tuple[Any, ...], result: Any, node: Any) -> None:
+        """Note a result whose node may keep a number. NOTE [Numbers that nodes keep]."""
+        if func in _KEEPS_NUMBER and len(args) > 1 and type(args[1]) in (int, float) and is_grad_enabled():
+            self._may_keep.append((ref(result), self._maker(str(func), node)))
+
+    def _count_kept_numbers(self) -> None:
+        """Count the numbers that nodes keep as tensors. NOTE [Numbers that nodes keep]."""
+        results, self._may_keep = self._may_keep, []
+        for reference, maker in results:
+            result = reference()
+            node = None if result is None else grad_fn_of(result)
+            kept = raw_saved(node, _NUMBER).data if node is not None and node.name() in _WITH_KEPT_NUMBER else None
+            if isinstance(kept, torch.Tensor) and not isinstance(kept, FakeTensor):
+                self._made(kept, maker)
 
     def _use_elsewhere(self, tensor: torch.Tensor, stream: Any) -> None:
         storage = storage_of(tensor)
@@ -200,6 +233,8 @@ class StorageTracker(TorchDispatchMode):
     def _numbers_as_tensors(self, func: Any, args: tuple[Any, ...], node: Any) -> Iterator[None]:
         """Count the tensors that a kernel makes of the numbers it is given, while it runs."""
         sizes = _bytes_of_numbers(func, args) if self._counts_numbers else ()
+        if sizes and node is not None and node.name() in _WITH_KEPT_NUMBER:
+            sizes = sizes[1:]
         allocations = [self._ledgers.begin(size, self._maker(str(func), node)) for size in sizes]
         try:
             yield
@@ -263,10 +298,10 @@ class StorageTracker(TorchDispatchMode):
         if found is not None:
             self._ledgers.resize(found[0], _size(storage), self._maker("resize_", None))
 
-    def _made(self, tensor: torch.Tensor) -> None:
+    def _made(self, tensor: torch.Tensor, maker: StorageMaker | None = None) -> None:
         storage = storage_of(tensor)
         if storage is not None and key_of_storage(storage) not in self._allocations:
-            self._add(tensor, storage, self._maker("", None))
+            self._add(tensor, storage, maker or self._maker("", None))
 
 
 def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ it take gradients after the step, until they are cleared. So each of these is no
 """
 
 import sys
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,13 +18,14 @@ from torch import distributed, nn
 from torch.optim import LBFGS, Optimizer
 
 from gradinspect.analyses.planning.changes import Fused, NamedPlace, StepInBackward, WithoutForeach
+from gradinspect.analyses.planning.other_states import OtherState, ParameterSize, other_states
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.planning.places import calls_of, place_of
 from gradinspect.recording.frames import is_user_file, line_name, own_frame
 from gradinspect.recording.names.variables import elements_of, is_one_of, isinstance_safely
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.hooks import runs_hooks_of_program
-from gradinspect.torch_api.tensors import known_version
+from gradinspect.torch_api.tensors import known_version, plain_tensors_only
 
 _GRAD = torch.Tensor.grad
 _DATA = torch.Tensor.data
@@ -43,7 +45,16 @@ class OptimizerUses:
         self._num_calls = 0
         self._calls_at_step = WeakKeyDictionary[Optimizer, int]()
         self._options: dict[int, list[tuple[object, ...]]] = {}  # of optimizers, by id, when backward began
+        self._updated = WeakKeyDictionary[Optimizer, tuple[ParameterSize, ...]]()
+        self.names: list[str] = []  # of their classes
         self.refused = ""  # why they cannot step inside backward
+
+    @property
+    def other_states(self) -> tuple[OtherState, ...]:
+        """Estimate what other optimizers would hold; nothing for a part of parameters that ranks share."""
+        if not self._updated or (distributed.is_available() and distributed.is_initialized()):
+            return ()
+        return other_states(size for sizes in self._updated.values() for size in sizes)
 
     @property
     def offer(self) -> StepInBackward | None:
@@ -75,6 +86,8 @@ class OptimizerUses:
         if optimizer not in self._calls_at_step:
             place = place_of(calls_of(optimizer, frame), self._run.base_folder, "optimizer")
             self._places.append(place)
+            self._updated[optimizer] = tuple(_sizes_of(optimizer))
+            self.names += [name for name in (type(optimizer).__name__,) if name not in self.names]
             self._with_foreach += [place] if uses_foreach(optimizer) else []
             self._without_fused += [place] if can_be_fused(optimizer) else []
         calls, self._calls_at_step[optimizer] = self._calls_at_step.get(optimizer, 0), self._num_calls
@@ -133,6 +146,13 @@ def uses_foreach(optimizer: Optimizer) -> bool:
     return any(group.get("foreach") is True for group in optimizer.param_groups) and all(
         parameter.device.type == "cpu" for group in optimizer.param_groups for parameter in group["params"]
     )
+
+
+def _sizes_of(optimizer: Optimizer) -> Iterator[ParameterSize]:
+    with plain_tensors_only():
+        for parameter in (one for group in optimizer.param_groups for one in group["params"]):
+            if parameter.requires_grad:
+                yield ParameterSize(shape=tuple(parameter.shape), item_bytes=parameter.element_size())
 
 
 def can_be_fused(optimizer: Optimizer) -> bool:

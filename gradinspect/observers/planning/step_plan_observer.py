@@ -168,5 +168,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
             held=held,
             moved_bytes=moved_bytes,
             can_offload=self._can_offload,
+            other_states=self._optimizers.other_states,
+            optimizer_names=tuple(self._optimizers.names),
             alternates=self._order.alternates,
         )

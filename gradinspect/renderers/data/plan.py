@@ -12,6 +12,7 @@ from gradinspect.analyses.planning.report import (
     optimizers_paste,
 )
 from gradinspect.analyses.planning.search import PlanOutcome
+from gradinspect.analyses.planning.size_pairs import PairTable
 from gradinspect.analyses.planning.sizes import SizeTable
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.data.table import Columns, fields
@@ -19,7 +20,12 @@ from gradinspect.renderers.data.table import Columns, fields
 SIZES: Final[Columns[SizeTable]] = {
     **fields("source"),
     "search": lambda table: table.name,
-    **fields("limit", "largest", "rows", "not_counted", "notes"),
+    **fields("limit", "largest", "smallest", "rows", "not_counted", "notes"),
+}
+PAIRS: Final[Columns[PairTable]] = {
+    **fields("source"),
+    "search": lambda table: ",".join(table.names),
+    **fields("limit", "rows", "not_counted", "notes"),
 }
 
 
@@ -42,6 +48,7 @@ def render_plan_json(report: PlanReport) -> str:
         "not_counted": report.not_counted,
         "stepping_refused": report.stepping_refused or None,
         "held": report.held,
+        "other_states": report.other_states,
         "notes": [*report.search.refused, *report.notes, *report.failures],
     })  # fmt: skip
 

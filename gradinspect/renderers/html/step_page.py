@@ -21,7 +21,8 @@ from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.html.data import harmless
 from gradinspect.renderers.html.page import page_document
-from gradinspect.renderers.picture.step_curve import HEIGHT, LEFT, RIGHT, TOP, render_step_curve
+from gradinspect.renderers.picture.charts import HEIGHT, LEFT, RIGHT, TOP
+from gradinspect.renderers.picture.step_curve import render_step_curve
 from gradinspect.units import escape_control, format_beside, format_bytes
 
 SCRIPTS: Final = ("dom", "step")

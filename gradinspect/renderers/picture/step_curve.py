@@ -3,11 +3,9 @@
 What comes in: a `StepMemory`. What goes out: SVG, also that of the page, which may color its parts by class.
 """
 
-import math
 import re
 from collections.abc import Iterator, Sequence
-from html import escape
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final, NamedTuple
 
 from gradinspect.analyses.memory.step import (
@@ -23,20 +21,29 @@ from gradinspect.analyses.memory.step import (
     on_device,
     peak_place,
 )
+from gradinspect.renderers.picture.charts import (
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    SIZE,
+    TOP,
+    WIDTH,
+    byte_ticks,
+    chart,
+    height_of,
+    limit_line,
+    text,
+)
 from gradinspect.renderers.picture.text_width import text_width
-from gradinspect.units import escape_control, format_bytes
+from gradinspect.units import format_bytes
 
 # Paul Tol's bright scheme, which holds for color-blind readers; neighbors differ in lightness, which holds in print.
 COLORS: Final[dict[StorageKind, str]] = {
     "parameter": "#4477aa", "buffer": "#66ccee", "optimizer_state": "#228833", "gradient": "#ccbb44",
     "saved": "#ee6677", "input": "#aa3377", "recomputed": "#dddddd", "temporary": "#888888",
 }  # fmt: skip
-WIDTH, LEFT, TOP, HEIGHT = 860, 74, 46, 300
-RIGHT = WIDTH - 14
 LEGEND = TOP + HEIGHT + 58
 ROW = 18
-NUM_TICKS = 5
-SIZE = 11  # of text
 _HEIGHT_OF = re.compile(r'height="(\d+)"')
 
 
@@ -48,7 +55,7 @@ class _Scale(NamedTuple):
         return LEFT + (RIGHT - LEFT) * place / max(self.num_points, 1)
 
     def y(self, num_bytes: float) -> float:
-        return TOP + HEIGHT * (1 - num_bytes / max(self.highest, 1))
+        return height_of(num_bytes, self.highest)
 
 
 def render_step_curves(memory: StepMemory, limit: int | None = None) -> str:
@@ -87,41 +94,22 @@ def render_step_curve(memory: StepMemory, limit: int | None = None, *, is_one_of
     kinds = [kind for kind in KINDS if any(point.by_kind.get(kind) for point in points)]
     rows = -(-len(kinds) // 2)
     height = LEGEND + rows * ROW + 6
-    parts = [
-        *_head(memory, is_one_of_many=is_one_of_many),
-        *_ticks(scale),
-        *_areas(points, kinds, scale),
-        *_phases(points, scale),
-        *_marks(memory, scale, limit),
-        *_legend(memory, kinds),
-    ]
-    title = escape(escape_control(f"Memory of {memory.source}, peak {format_bytes(memory.peak_bytes)}"))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{title}" font-family="Helvetica,Arial,sans-serif" font-size="{SIZE}">\n'
-        f'<rect class="paper" width="{WIDTH}" height="{height}" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    parts = chain(
+        _head(memory, is_one_of_many=is_one_of_many),
+        byte_ticks(scale.highest),
+        _areas(points, kinds, scale),
+        _phases(points, scale),
+        _marks(memory, scale, limit),
+        _legend(memory, kinds),
     )
+    return chart(f"Memory of {memory.source}, peak {format_bytes(memory.peak_bytes)}", height, parts)
 
 
 def _head(memory: StepMemory, *, is_one_of_many: bool) -> Iterator[str]:
     how = "measured" if memory.is_real else "predicted"
     where = f" on {device_name(memory.on)}" if is_one_of_many else on_device(memory)
-    yield _text(LEFT, 16, f"peak {format_bytes(memory.peak_bytes)}{where} ({how})", weight="bold")
-    yield _text(LEFT, 32, memory.source, "quiet")
-
-
-def _ticks(scale: _Scale) -> Iterator[str]:
-    step = _nice(scale.highest / NUM_TICKS)
-    for number in range(int(scale.highest / step) + 1):
-        y = scale.y(number * step)
-        yield f'<path class="grid" d="M{LEFT} {y:.1f}H{RIGHT}" stroke="#dddddd"/>'
-        yield _text(LEFT - 6, y + 4, format_bytes(round(number * step)), "quiet", anchor="end")
-
-
-def _nice(num_bytes: float) -> float:
-    """Round to 1, 2, 5 ... of a binary unit, so that ticks read well."""
-    unit = 1024.0 ** max(int(math.log(max(num_bytes, 1), 1024)), 0)
-    return unit * next(nice for nice in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1024) if nice >= num_bytes / unit)
+    yield text(LEFT, 16, f"peak {format_bytes(memory.peak_bytes)}{where} ({how})", weight="bold")
+    yield text(LEFT, 32, memory.source, "quiet")
 
 
 def _areas(points: Sequence[CurvePoint], kinds: Sequence[StorageKind], scale: _Scale) -> Iterator[str]:
@@ -147,7 +135,7 @@ def _phases(points: Sequence[CurvePoint], scale: _Scale) -> Iterator[str]:
             name = names[begin][row]
             yield f'<path class="grid" d="M{scale.x(begin):.1f} {base}v{(row + 1) * 20}" stroke="#999999"/>'
             if name and text_width(name, SIZE) + 6 < scale.x(end) - scale.x(begin):
-                yield _text(scale.x(begin) + 4, base + 14 + row * 20, name, "quiet")
+                yield text(scale.x(begin) + 4, base + 14 + row * 20, name, "quiet")
 
 
 def _runs(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
@@ -160,10 +148,7 @@ def _runs(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
 
 def _marks(memory: StepMemory, scale: _Scale, limit: int | None) -> Iterator[str]:
     if limit is not None:
-        y = scale.y(limit)
-        line = f'd="M{LEFT} {y:.1f}H{RIGHT}" stroke="#bb0000" stroke-width="1.5" stroke-dasharray="6 4"'
-        yield f'<path class="limit" {line}/>'
-        yield _text(RIGHT, y - 5, f"limit {format_bytes(limit)}", "limit", anchor="end")
+        yield from limit_line(limit, scale.highest)
     highest = peak_place(memory)
     if highest is not None:
         x, y = scale.x(highest + 0.5), scale.y(memory.curve[highest].num_bytes)
@@ -176,12 +161,4 @@ def _legend(memory: StepMemory, kinds: Sequence[StorageKind]) -> Iterator[str]:
     for place, kind in enumerate(kinds):
         x, y = LEFT + (place // rows) * 380, LEGEND + (place % rows) * ROW
         yield f'<rect class="area {kind}" x="{x}" y="{y - 10}" width="12" height="12" fill="{COLORS[kind]}"/>'
-        yield _text(x + 18, y, f"{KIND_NAMES[kind]}: {format_bytes(at_peak.get(kind, 0))} at the peak")
-
-
-def _text(x: float, y: float, text: str, css: str = "ink", *, anchor: str = "start", weight: str = "normal") -> str:
-    color = {"ink": "#111111", "quiet": "#555555", "limit": "#bb0000"}[css]
-    around = ' stroke="#ffffff" stroke-width="3" paint-order="stroke"' if css == "limit" else ""  # it stands on areas
-    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-    look = f'font-weight="{weight}" fill="{color}"{around}'
-    return f'<text class="{css}" {place} {look}>{escape(escape_control(text))}</text>'
+        yield text(x + 18, y, f"{KIND_NAMES[kind]}: {format_bytes(at_peak.get(kind, 0))} at the peak")

@@ -176,6 +176,23 @@ def test_autocast_is_tried_after_saves_in_half_precision() -> None:
     assert kinds.index(HalfSaves) < kinds.index(Autocast)
 
 
+def test_autocast_comes_on_top_of_checkpoints_where_neither_is_enough() -> None:
+    """As little of it as fits; alone, checkpoints reach 400 here, and autocast 700."""
+
+    def measure(plan: Plan) -> PlanOutcome:
+        cast = sum(len(change.paths) for change in plan.changes if isinstance(change, Autocast))
+        again = sum(len(change.paths) for change in plan.changes if isinstance(change, Checkpoint))
+        peak = 1000 - min(cast, 8) * 30 - min(again, 8) * 75
+        return PlanOutcome(plan=plan, peak_bytes=peak, flops=1000 + again)
+
+    search = PlanSearch(340, USES, (), measure).run(measure(Plan()), [])
+    checkpoint, autocast = search.fitting[0].plan.changes
+
+    assert isinstance(checkpoint, Checkpoint)
+    assert isinstance(autocast, Autocast)
+    assert (len(checkpoint.paths), len(autocast.paths)) == (8, 2)
+
+
 def test_a_loss_that_cannot_be_changed_is_not_tried_again() -> None:
     """It is said why."""
 

@@ -45,3 +45,29 @@ def test_ranges_of_a_profiler_are_no_operators() -> None:
             torch.ones(1)
 
     assert seen == ["aten.ones.default"]
+
+
+def test_a_number_that_a_node_keeps_is_there_from_the_next_operator_on() -> None:
+    """As long as the node is; where nothing is recorded, none is kept, and a tensor is not a number."""
+    ledgers = DeviceLedgers(1)
+
+    def more(start: int) -> int:
+        torch.empty(0)
+        return ledgers.num_bytes("cpu") - start
+
+    with fake_tensor_mode(), StorageTracker(ledgers, lambda op, _node: StorageMaker(1, "forward", op)):
+        x = torch.ones(3, requires_grad=True)
+        start = ledgers.num_bytes("cpu")
+        product, quotient = x * 0.5, x / 3
+        kept = more(start)
+        del product, quotient
+        gone = more(start)
+        with torch.no_grad():
+            without = x * 0.5
+            kept_without = more(start)
+        del without
+        square = x * x
+        kept_of_tensors = more(start)
+        del square
+
+    assert (kept, gone, kept_without, kept_of_tensors) == (2 * (12 + 8), 0, 12, 12)

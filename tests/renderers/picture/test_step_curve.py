@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 from step_record import step_record, two_devices
 
-from gradinspect.renderers.picture.step_curve import HEIGHT, TOP, render_step_curve, render_step_curves
+from gradinspect.renderers.picture.charts import HEIGHT, TOP
+from gradinspect.renderers.picture.step_curve import render_step_curve, render_step_curves
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -16,11 +16,13 @@ from gradinspect.analyses.planning.report import (
     excess_bytes,
     floor_sentence,
     flops_ratio,
+    fused_loss_sentence,
     held_sentence,
     lowest_sentence,
     modules_paste,
     optimizers_paste,
     peak_of,
+    states_sentence,
 )
 from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
@@ -163,6 +165,8 @@ def _search_notes(report: PlanReport) -> Iterator[str]:
         yield _not_tried(report).strip()
     if report.offloads:
         yield _OFFLOADED
+    if not search.fitting:
+        yield from filter(None, (states_sentence(report), fused_loss_sentence(report)))
 
 
 def _not_tried(report: PlanReport) -> str:
