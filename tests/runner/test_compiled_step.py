@@ -141,6 +141,29 @@ def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", one_in(4, ("overview", "grads", "check --steps 1", "trace")))
+def test_what_is_compiled_after_we_have_seen_enough_is_as_without_us(words: str, tmp_path: Path) -> None:
+    """Steps of an optimizer in eager come first: nothing of ours is left where the compiled one begins."""
+    script = tmp_path / "compiled_late.py"
+    eager = (
+        OPTIMIZER.partition("for _ in range(4):")[2]
+        .partition("for _ in range(3):")[0]
+        .replace("step()", "whole_step()")
+    )
+    script.write_text(
+        OPTIMIZER.replace(
+            "for _ in range(4):", f"whole_step = optimizer.step\nfor _ in range(4):{eager}for _ in range(4):", 1
+        )
+    )
+    verb, *options = words.split()
+    plain = python(script)
+    done = gradinspect(verb, script, *options, "--continue")
+
+    assert done.returncode == 0, done.stderr
+    assert plain.stdout in done.stdout
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("words", one_in(2, ["fit", "fit --real"]))
 def test_a_step_ends_where_a_compiled_optimizer_has_stepped(words: str, tmp_path: Path) -> None:
     """Its state is optimizer state, the program is not watched to its end, and what was not compiled is said."""
@@ -339,20 +362,74 @@ print([parameter.sum().item().hex() for parameter in model.parameters()], flush=
 """
 
 
+BETWEEN = (
+    "check",
+    "grads",
+    "grads --steps 2",
+    "export --values -o graph.json",
+    "trace",
+    "memory --iterations 2",
+    "fit --real",
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", one_in(2, ("check", "grads")))
+@pytest.mark.parametrize("words", one_in(len(BETWEEN), BETWEEN))
 @pytest.mark.parametrize("is_compiled", one_in(2, (False, True)))
-def test_nothing_of_ours_is_compiled_between_compiled_parts(tmp_path: Path, *, is_compiled: bool, verb: str) -> None:
-    """torch.compile looks at each frame that runs there; it traces those of the program, and no other."""
+def test_nothing_of_ours_is_compiled_between_compiled_parts(tmp_path: Path, *, is_compiled: bool, words: str) -> None:
+    """torch.compile looks at each frame that runs there; it traces those of the program, and no other.
+
+    With compiled autograd, it traces the hooks of nodes too: there are none of ours.
+    """
     script = tmp_path / "compiled_gradients.py"
     script.write_text(PARTLY.replace("COMPILED_AUTOGRAD", str(is_compiled)))
+    verb, *options = words.split()
     plain = python(script)
-    done = gradinspect(verb, script, "--continue")
+    done = gradinspect(verb, script, *options, "--continue", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert plain.stdout in done.stdout
     assert _traced(plain.stderr) == _traced(done.stderr)
     assert _traced(plain.stderr)
+
+
+def test_gradients_under_compiled_autograd_are_read_from_the_parameters(tmp_path: Path) -> None:
+    """They are those of the same program without it; what is added to a gradient that was there is not known."""
+    script, eager = tmp_path / "compiled_autograd.py", tmp_path / "eager.py"
+    script.write_text(ENABLED)
+    eager.write_text(ENABLED.replace("torch._dynamo.compiled_autograd._enable(compiler)", "nullcontext()"))
+    first, plain = gradinspect("grads", script, "--format", "csv"), gradinspect("grads", eager, "--format", "csv")
+    second = gradinspect("grads", script, "--backward", "2")
+    checked = gradinspect("check", script)
+
+    assert first.returncode == second.returncode == checked.returncode == 0
+    rows = [done.stdout.replace("eager.py", script.name).splitlines() for done in (first, plain)]
+    assert {line for line in rows[0] if "weight" in line or "bias" in line} <= set(rows[1])
+    assert "4 of 11 nodes measured" in second.stdout
+    assert second.stdout.count("unknown") == 4
+    assert "Gradients at 4 nodes were not measured: compiled autograd has added to a .grad" in second.stdout
+    assert "measured at parameters alone" in checked.stdout
+    for words in (["step", "--report", "steps.md"], ["grads", "--timeline", "times.json"]):
+        refused = gradinspect(words[0], script, *words[1:], cwd=tmp_path)
+        assert refused.returncode != 0
+        assert "Compiled autograd runs this backward call" in refused.stderr
+
+
+ENABLED = """
+from contextlib import nullcontext
+import torch, torch._dynamo.compiled_autograd
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.Adam(model.parameters())
+compiler = torch.compile(backend="eager")
+for _ in range(2):
+    optimizer.zero_grad()
+    losses = [model(torch.randn(2, 4)).square().mean() for _ in range(2)]
+    with torch._dynamo.compiled_autograd._enable(compiler):
+        for loss in losses:
+            loss.backward()
+    optimizer.step()
+"""
 
 
 def _traced(log: str) -> list[str]:
