@@ -190,6 +190,48 @@ def test_what_a_compiled_optimizer_keeps_is_its_state(tmp_path: Path) -> None:
     assert ends[0] == ends[1] != []
 
 
+NO_MODULE = """
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 8))
+optimizer = torch.optim.Adam(model.parameters())
+as_code = aot_autograd(fw_compiler=lambda module, _: make_boxed_func(module.forward))  # runs no module, as inductor
+net = model
+def step(x):
+    loss = net(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+COMPILED
+for _ in range(4):
+    step(torch.randn(256, 64))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", one_in(2, ["as_code", "'aot_eager'"]))
+@pytest.mark.parametrize(
+    "compiled", one_in(3, ["net = torch.compile(net{})", "model[0].compile({})", "step = torch.compile(step{})"])
+)
+def test_forward_in_compiled_code_is_that_of_its_own_step(compiled: str, backend: str, tmp_path: Path) -> None:
+    """Nothing in it may be seen, so that a step ended with what the next one saves for backward."""
+    script = tmp_path / "no_module.py"
+    ends = []
+    for line in ("", compiled.format(f", backend={backend}").replace("(, ", "(")):
+        script.write_text(NO_MODULE.replace("COMPILED", line))
+        done = gradinspect("fit", script, "--real")
+        assert done.returncode == 0, done.stderr
+        assert "GraphModule" not in done.stdout
+        assert re.search(r"\|f[orwad]*\|", done.stdout.replace(" ", ""))
+        ends.append(re.findall(r"step \d: .* (\S+ \S+) at its end", done.stdout))
+
+    assert ends[0] == ends[1]
+    assert len(ends[0]) == 2
+
+
 EVERYTHING = """
 import hashlib
 import torch
