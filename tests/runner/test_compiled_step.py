@@ -2,10 +2,12 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from runs import gradinspect, python
+from runs import gradinspect, python, unmeasured
 from turns import one_in
 
 PROGRAM = """
@@ -309,6 +311,54 @@ def test_graphs_breaks_and_bits_are_as_without_us(
     assert [line for line in _untimed(done.stderr) if not line.startswith(ours)] == _untimed(plain.stderr)
     assert "unique_graphs" in plain.stdout
     assert plain.stdout in done.stdout
+
+
+CACHED = """
+import torch
+from torch._dynamo.utils import counters
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+net = torch.compile(model)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.randn(2, 4)).square().mean().backward()
+    optimizer.step()
+for name in ("aot_autograd", "inductor"):
+    print("counted:", name, sorted(counters[name].items()), flush=True)
+"""
+
+
+@pytest.mark.parametrize("words", one_in(len(EVERY_VERB), EVERY_VERB))
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler")
+def test_the_caches_of_torch_are_hit_and_missed_as_without_us(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Empty, full of what a plain run has compiled, and full of what the program has compiled under a verb.
+
+    In processes of their own: what a forked one has imported before is part of the keys.
+    """
+    script = tmp_path / "cached.py"
+    script.write_text(CACHED)
+    verb, *options = words.split()
+
+    def counted(folder: str, *, plain: bool) -> list[str]:
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / folder))
+        if plain:
+            command = [sys.executable, str(script)]
+            run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=unmeasured())
+        else:
+            again = [*options, "--continue"]
+            run = gradinspect(verb, script, *again, cwd=tmp_path, is_new=True, is_measured=False)
+        assert run.returncode == 0, run.stderr
+        return [line for line in run.stdout.splitlines() if line.startswith("counted:")]
+
+    cold, warm = (counted("plain", plain=True) for _ in range(2))
+    assert "autograd_cache_miss" in cold[0]
+    assert "fxgraph_cache_hit" in warm[1]
+    assert counted("plain", plain=False) == warm
+    assert counted("ours", plain=False) == cold
+    assert counted("ours", plain=True) == warm
 
 
 def test_an_optimizer_that_never_steps_is_found_beside_a_compiled_model(tmp_path: Path) -> None:
