@@ -288,6 +288,7 @@ class Gradients(Record, frozen=True):
     update_norms: dict[int, float] = {}  # leaf node -> norm of the change made by the optimizer's next step
     loss: float | None = None  # of a scalar root
     notes: tuple[str, ...] = ()  # sentences: which weights and updates were not measured, and why
+    at_leaves_only: bool = False  # compiled autograd has run the call: whether other nodes ran is not known
 
 
 class Fingerprint(Record, frozen=True):

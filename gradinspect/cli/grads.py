@@ -192,7 +192,8 @@ def _page(graph: Graph, by: By | None, rows: RowChoice, *, full: bool) -> Iterat
     found = gradients_of(graph)
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
     yield from page.capture_lines(graph)
-    yield Text(f"{len(found.nodes):,} of {format_count(len(graph.nodes), 'node')} ran{loss}")
+    ran = "measured" if found.at_leaves_only else "ran"
+    yield Text(f"{len(found.nodes):,} of {format_count(len(graph.nodes), 'node')} {ran}{loss}")
     notes = gradient_notes(graph)
     if not any(note.kind in ("vanishing", "exploding") for note in notes):  # which say it in more detail
         yield from page.fall(fall_of(graph), graph.model_name)

@@ -67,7 +67,7 @@ from gradinspect.torch_api.modes import (
     remove_function_mode,
     take_function_mode,
 )
-from gradinspect.torch_api.modules import compiled_module, is_compiled_in_name_only
+from gradinspect.torch_api.modules import compiled_module, is_of_compiler
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patching.attributes import TENSOR_NAMES, CoveredAttributes
 from gradinspect.torch_api.patching.forks import lock_of_process, pause_in_children, stop_pausing
@@ -283,7 +283,7 @@ class Recorder:
 
     @uncompiled
     def _enter_module(self, module: nn.Module, args: object) -> None:
-        if torch.compiler.is_compiling() or not self.scope.is_here() or is_compiled_in_name_only(module):
+        if torch.compiler.is_compiling() or not self.scope.is_here() or is_of_compiler(module):
             return
         is_own = get_ident() == self._thread
         if not self.is_active:
@@ -302,7 +302,7 @@ class Recorder:
     def _leave_module(self, module: nn.Module, _args: object, output: object) -> None:
         if torch.compiler.is_compiling() or not self.is_active or not self.scope.is_here():
             return
-        if is_compiled_in_name_only(module):
+        if is_of_compiler(module):
             return
         number = self._number_of(module)
         is_own = get_ident() == self._thread

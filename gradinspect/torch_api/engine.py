@@ -4,6 +4,7 @@
 modules. Only those two globals are replaced, nothing that a user refers to.
 """
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -17,6 +18,7 @@ from gradinspect.torch_api.probes import private
 
 _NAME = "_engine_run_backward"
 _NO_TASK = -1
+_COMPILED = "torch._dynamo.compiled_autograd"  # never imported by us: a program that uses it has imported it
 _DOORS = (
     private(f"torch.autograd.{_NAME}", is_essential=True),
     private(f"torch.autograd.graph.{_NAME}", "backward calls that start at a GradientEdge may not be seen"),
@@ -55,6 +57,11 @@ def require_tasks(by: str) -> None:
 def is_inside_backward() -> bool:
     """Return whether this thread is already running a backward call."""
     return current_task() != _NO_TASK
+
+
+def is_compiled_autograd() -> bool:
+    """Return whether compiled autograd is on: a backward call is traced and compiled, with all hooks of nodes."""
+    return bool(getattr(sys.modules.get(_COMPILED), "compiled_autograd_enabled", False))
 
 
 def has_device_threads() -> bool:

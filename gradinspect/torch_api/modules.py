@@ -121,6 +121,17 @@ def is_compiled_in_name_only(module: nn.Module) -> bool:
     return getattr(vars(module).get("dynamo_ctx"), "callback", module) is None
 
 
+def is_of_compiler(module: nn.Module) -> bool:
+    """Return whether a module is torch.compile's own: a graph that it made, or the wrapper of one that runs uncompiled.
+
+    A graph that the program has traced is of a class that is named after its module.
+    Source: torch/fx/_lazy_graph_module.py, torch 2.13.
+    """
+    if type(module).__name__ == "GraphModule":
+        return any(base.__name__ == "_LazyGraphModule" for base in type(module).__mro__)
+    return is_compiled_in_name_only(module)
+
+
 def compiled_module(module: nn.Module) -> nn.Module | None:
     """Return the program's module inside the wrapper that `torch.compile(module)` returns; None of any other."""
     if type(module).__name__ != "OptimizedModule":

@@ -2,10 +2,12 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from runs import gradinspect, python
+from runs import gradinspect, python, unmeasured
 from turns import one_in
 
 PROGRAM = """
@@ -141,6 +143,29 @@ def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", one_in(4, ("overview", "grads", "check --steps 1", "trace")))
+def test_what_is_compiled_after_we_have_seen_enough_is_as_without_us(words: str, tmp_path: Path) -> None:
+    """Steps of an optimizer in eager come first: nothing of ours is left where the compiled one begins."""
+    script = tmp_path / "compiled_late.py"
+    eager = (
+        OPTIMIZER.partition("for _ in range(4):")[2]
+        .partition("for _ in range(3):")[0]
+        .replace("step()", "whole_step()")
+    )
+    script.write_text(
+        OPTIMIZER.replace(
+            "for _ in range(4):", f"whole_step = optimizer.step\nfor _ in range(4):{eager}for _ in range(4):", 1
+        )
+    )
+    verb, *options = words.split()
+    plain = python(script)
+    done = gradinspect(verb, script, *options, "--continue")
+
+    assert done.returncode == 0, done.stderr
+    assert plain.stdout in done.stdout
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("words", one_in(2, ["fit", "fit --real"]))
 def test_a_step_ends_where_a_compiled_optimizer_has_stepped(words: str, tmp_path: Path) -> None:
     """Its state is optimizer state, the program is not watched to its end, and what was not compiled is said."""
@@ -165,6 +190,48 @@ def test_what_a_compiled_optimizer_keeps_is_its_state(tmp_path: Path) -> None:
     ends = [re.findall(r"step 1: .* (\d+) B at its end", done.stdout) for done in (compiled, eager)]
 
     assert ends[0] == ends[1] != []
+
+
+NO_MODULE = """
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 8))
+optimizer = torch.optim.Adam(model.parameters())
+as_code = aot_autograd(fw_compiler=lambda module, _: make_boxed_func(module.forward))  # runs no module, as inductor
+net = model
+def step(x):
+    loss = net(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+COMPILED
+for _ in range(4):
+    step(torch.randn(256, 64))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", one_in(2, ["as_code", "'aot_eager'"]))
+@pytest.mark.parametrize(
+    "compiled", one_in(3, ["net = torch.compile(net{})", "model[0].compile({})", "step = torch.compile(step{})"])
+)
+def test_forward_in_compiled_code_is_that_of_its_own_step(compiled: str, backend: str, tmp_path: Path) -> None:
+    """Nothing in it may be seen, so that a step ended with what the next one saves for backward."""
+    script = tmp_path / "no_module.py"
+    ends = []
+    for line in ("", compiled.format(f", backend={backend}").replace("(, ", "(")):
+        script.write_text(NO_MODULE.replace("COMPILED", line))
+        done = gradinspect("fit", script, "--real")
+        assert done.returncode == 0, done.stderr
+        assert "GraphModule" not in done.stdout
+        assert re.search(r"\|f[orwad]*\|", done.stdout.replace(" ", ""))
+        ends.append(re.findall(r"step \d: .* (\S+ \S+) at its end", done.stdout))
+
+    assert ends[0] == ends[1]
+    assert len(ends[0]) == 2
 
 
 EVERYTHING = """
@@ -244,6 +311,54 @@ def test_graphs_breaks_and_bits_are_as_without_us(
     assert [line for line in _untimed(done.stderr) if not line.startswith(ours)] == _untimed(plain.stderr)
     assert "unique_graphs" in plain.stdout
     assert plain.stdout in done.stdout
+
+
+CACHED = """
+import torch
+from torch._dynamo.utils import counters
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+net = torch.compile(model)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.randn(2, 4)).square().mean().backward()
+    optimizer.step()
+for name in ("aot_autograd", "inductor"):
+    print("counted:", name, sorted(counters[name].items()), flush=True)
+"""
+
+
+@pytest.mark.parametrize("words", one_in(len(EVERY_VERB), EVERY_VERB))
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler")
+def test_the_caches_of_torch_are_hit_and_missed_as_without_us(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Empty, full of what a plain run has compiled, and full of what the program has compiled under a verb.
+
+    In processes of their own: what a forked one has imported before is part of the keys.
+    """
+    script = tmp_path / "cached.py"
+    script.write_text(CACHED)
+    verb, *options = words.split()
+
+    def counted(folder: str, *, plain: bool) -> list[str]:
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / folder))
+        if plain:
+            command = [sys.executable, str(script)]
+            run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=unmeasured())
+        else:
+            again = [*options, "--continue"]
+            run = gradinspect(verb, script, *again, cwd=tmp_path, is_new=True, is_measured=False)
+        assert run.returncode == 0, run.stderr
+        return [line for line in run.stdout.splitlines() if line.startswith("counted:")]
+
+    cold, warm = (counted("plain", plain=True) for _ in range(2))
+    assert "autograd_cache_miss" in cold[0]
+    assert "fxgraph_cache_hit" in warm[1]
+    assert counted("plain", plain=False) == warm
+    assert counted("ours", plain=False) == cold
+    assert counted("ours", plain=True) == warm
 
 
 def test_an_optimizer_that_never_steps_is_found_beside_a_compiled_model(tmp_path: Path) -> None:
@@ -339,20 +454,74 @@ print([parameter.sum().item().hex() for parameter in model.parameters()], flush=
 """
 
 
+BETWEEN = (
+    "check",
+    "grads",
+    "grads --steps 2",
+    "export --values -o graph.json",
+    "trace",
+    "memory --iterations 2",
+    "fit --real",
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", one_in(2, ("check", "grads")))
+@pytest.mark.parametrize("words", one_in(len(BETWEEN), BETWEEN))
 @pytest.mark.parametrize("is_compiled", one_in(2, (False, True)))
-def test_nothing_of_ours_is_compiled_between_compiled_parts(tmp_path: Path, *, is_compiled: bool, verb: str) -> None:
-    """torch.compile looks at each frame that runs there; it traces those of the program, and no other."""
+def test_nothing_of_ours_is_compiled_between_compiled_parts(tmp_path: Path, *, is_compiled: bool, words: str) -> None:
+    """torch.compile looks at each frame that runs there; it traces those of the program, and no other.
+
+    With compiled autograd, it traces the hooks of nodes too: there are none of ours.
+    """
     script = tmp_path / "compiled_gradients.py"
     script.write_text(PARTLY.replace("COMPILED_AUTOGRAD", str(is_compiled)))
+    verb, *options = words.split()
     plain = python(script)
-    done = gradinspect(verb, script, "--continue")
+    done = gradinspect(verb, script, *options, "--continue", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert plain.stdout in done.stdout
     assert _traced(plain.stderr) == _traced(done.stderr)
     assert _traced(plain.stderr)
+
+
+def test_gradients_under_compiled_autograd_are_read_from_the_parameters(tmp_path: Path) -> None:
+    """They are those of the same program without it; what is added to a gradient that was there is not known."""
+    script, eager = tmp_path / "compiled_autograd.py", tmp_path / "eager.py"
+    script.write_text(ENABLED)
+    eager.write_text(ENABLED.replace("torch._dynamo.compiled_autograd._enable(compiler)", "nullcontext()"))
+    first, plain = gradinspect("grads", script, "--format", "csv"), gradinspect("grads", eager, "--format", "csv")
+    second = gradinspect("grads", script, "--backward", "2")
+    checked = gradinspect("check", script)
+
+    assert first.returncode == second.returncode == checked.returncode == 0
+    rows = [done.stdout.replace("eager.py", script.name).splitlines() for done in (first, plain)]
+    assert {line for line in rows[0] if "weight" in line or "bias" in line} <= set(rows[1])
+    assert "4 of 11 nodes measured" in second.stdout
+    assert second.stdout.count("unknown") == 4
+    assert "Gradients at 4 nodes were not measured: compiled autograd has added to a .grad" in second.stdout
+    assert "measured at parameters alone" in checked.stdout
+    for words in (["step", "--report", "steps.md"], ["grads", "--timeline", "times.json"]):
+        refused = gradinspect(words[0], script, *words[1:], cwd=tmp_path)
+        assert refused.returncode != 0
+        assert "Compiled autograd runs this backward call" in refused.stderr
+
+
+ENABLED = """
+from contextlib import nullcontext
+import torch, torch._dynamo.compiled_autograd
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.Adam(model.parameters())
+compiler = torch.compile(backend="eager")
+for _ in range(2):
+    optimizer.zero_grad()
+    losses = [model(torch.randn(2, 4)).square().mean() for _ in range(2)]
+    with torch._dynamo.compiled_autograd._enable(compiler):
+        for loss in losses:
+            loss.backward()
+    optimizer.step()
+"""
 
 
 def _traced(log: str) -> list[str]:

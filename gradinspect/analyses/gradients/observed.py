@@ -25,6 +25,7 @@ from gradinspect.units import format_count
 
 GradientNoteKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
 FAR = 1e3  # ratio of the norms at both ends of a chain of modules
+AT_LEAVES = "Under compiled autograd, gradients are measured at parameters alone (--eager: at all nodes)."
 MIN_CHAIN = 3  # modules or calls
 
 
@@ -136,7 +137,8 @@ def unmeasured_notes(graph: Graph) -> tuple[str, ...]:
         f"Gradients at {format_count(number, 'node')} were not measured: {reason}."
         for reason, number in reasons.most_common()
     )
-    return (*texts, *gradients_of(graph).notes)
+    found = gradients_of(graph)
+    return (*texts, *([AT_LEAVES] if found.at_leaves_only else []), *found.notes)
 
 
 def compiled_notes(graph: Graph) -> tuple[str, ...]:

@@ -22,12 +22,15 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.timeline import devices_of, devices_of_all
 from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Measured, Node, NodeGradients
+from gradinspect.observers.gradients.figures import Figures
 from gradinspect.observers.gradients.node_meter import Leaving, NodeMeter, Shared
 from gradinspect.observers.gradients.norms import Norms, pending_scalar, scalar_value
+from gradinspect.observers.gradients.unhooked_leaves import UnhookedLeaves
 from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.values.magnitudes import PendingFigures, combined, piece_beside
 from gradinspect.recording.walk import Walk, walk_like
+from gradinspect.torch_api.engine import is_compiled_autograd
 from gradinspect.torch_api.hooks import hooks_were_made, note_ours
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 from gradinspect.torch_api.patching.turns import of_this_call
@@ -48,7 +51,7 @@ class GradientMeter:
     def __init__(
         self, graph: Graph, outputs: Sequence[OutputTensor], walk: Walk | None = None, *, times: bool = True
     ) -> None:
-        """Hook every node.
+        """Hook every node, unless compiled autograd is on.
 
         Args:
             graph: The record.
@@ -65,14 +68,22 @@ class GradientMeter:
         self._handles: list[Any] = []
         self._after_each: list[Any] = []  # those on inner nodes
         leaving = _Leavings(graph)
-        meters = self._meters = [
+        self._meters = [
             NodeMeter(self._shared, number, record.next_edges, leaving.of(record))
             for number, record in enumerate(graph.nodes)
         ]
+        self._unhooked: UnhookedLeaves | None = None  # NOTE [No hooks under compiled autograd]
+        if is_compiled_autograd():
+            self._unhooked = UnhookedLeaves(self.leaves(), are_accumulated=graph.captured_at.kind != "grad")
+        else:
+            self._hook(times=times)
+
+    def _hook(self, *, times: bool) -> None:
+        graph = self._graph
         if not (times or hooks_were_made()):
-            _measure_in_passing(graph, meters)
+            _measure_in_passing(graph, self._meters)
         has_devices = times and bool(devices_of_all(graph))
-        for node, record, meter in zip(self._walk.nodes, graph.nodes, meters, strict=True):
+        for node, record, meter in zip(self._walk.nodes, graph.nodes, self._meters, strict=True):
             if meter.is_passed:
                 continue
             is_leaf = self._walk.sequence_nrs[meter.number] == ACCUMULATE_GRAD_NR
@@ -109,6 +120,8 @@ class GradientMeter:
         Args:
             others: What else to fetch; `other_rows` are its rows then, and empty if the device has failed.
         """
+        if self._unhooked is not None:
+            self._read_leaves(self._unhooked)
         norms = Norms(self._shared.measurements.piece)
         for number, leaf in self.leaves().items():
             norms.take(number, leaf)
@@ -124,8 +137,19 @@ class GradientMeter:
             weight_norms=norms.known,
             loss=loss,
             notes=norms.notes("norm"),
+            at_leaves_only=self._unhooked is not None,
         )
         return replace(self._graph, gradients=gradients)
+
+    def _read_leaves(self, unhooked: UnhookedLeaves) -> None:
+        for number, gradient in unhooked.gradients(self.leaves()):
+            meter = self._meters[number]
+            if isinstance(gradient, str):
+                meter.order = next(self._shared.order)
+                meter.incoming = (Figures(None, None, gradient),)
+            else:
+                meter.before((gradient,))
+            meter.began = None
 
 
 def _is_on_device(graph: Graph, node: Node) -> bool:

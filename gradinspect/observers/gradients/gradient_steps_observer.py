@@ -104,7 +104,7 @@ class GradientStepsObserver(Observer[GradientSteps]):
     def __init__(self, run: Run, num_steps: int) -> None:
         """Set up."""
         self._run = run
-        self._calls = GradientCalls(num_steps, run.stop)
+        self._calls = GradientCalls(num_steps, self._stop)
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Record the graph, then measure while the engine runs; stop the program after the last call.
@@ -115,14 +115,21 @@ class GradientStepsObserver(Observer[GradientSteps]):
             return None
         self.settle()
         if self._calls.is_done or self.problem is not None:
-            self._run.stop(call.caller)
+            self._stop(call.caller)
             return None
         recorded = self._run.record_call(call) if self._run.is_wanted(call) else None
         if recorded is None:
             return None
-        if self._calls.num_left == 1:
-            self._run.stop_recording()
         return self._calls.begin(recorded.graph, recorded.outputs, call.caller)
+
+    def _stop(self, frame: FrameType) -> None:
+        """Record no longer, and stop the program.
+
+        Not before: while the optimizer is waited for, the recorder hides our hooks from torch.compile. It would break
+        the graph of a compiled optimizer there.
+        """
+        self._run.stop_recording()
+        self._run.stop(frame)
 
     def settle(self) -> None:
         """Stop waiting for the optimizer."""

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.gradients.timeline import Timeline
 from gradinspect.graph import with_other_grads
 from gradinspect.observers.gradients.timing import NodeTimer
+from gradinspect.observers.gradients.unhooked_leaves import refuse_compiled_autograd
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
@@ -20,7 +21,11 @@ class TimelineObserver(Observer[Timeline]):
         self._timeline: Timeline | None = None
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
-        """Time the requested call, then stop the program."""
+        """Time the requested call, then stop the program.
+
+        Raises:
+            GradInspectError: Compiled autograd runs it.
+        """
         if self._run.is_captured(call):
             return None
         recorded = self._run.record_call(call) if not self._has_begun and self._run.is_wanted(call) else None
@@ -29,6 +34,7 @@ class TimelineObserver(Observer[Timeline]):
                 self._run.stop(call.caller)
             return None
         self._has_begun = True
+        refuse_compiled_autograd()
         self._run.stop_recording()
         timer = NodeTimer(recorded.graph, recorded.outputs)
 

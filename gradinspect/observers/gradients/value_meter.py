@@ -16,9 +16,11 @@ import torch
 
 from gradinspect.graph import Fingerprint, Graph, NodeValues
 from gradinspect.observers.gradients.fingerprints import Pending, fetch, measure
+from gradinspect.observers.gradients.unhooked_leaves import UnhookedLeaves
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import walk_like
 from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.engine import is_compiled_autograd
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.nodes import sequence_nr
 from gradinspect.torch_api.tensors import grad_fn_of, plain_tensors_only
@@ -90,11 +92,12 @@ class ValueMeter:
         self._orders: dict[int, int] = {}
         self._order = count()
         self._walk = walk_like(graph, [output.edge[0] for output in outputs])
-        self._handles = [
-            type(node).register_prehook(node, self._hook(number)) for number, node in enumerate(self._walk.nodes)
-        ]
+        leaves, is_returned = self._walk.leaves(), graph.captured_at.kind == "grad"
+        self.unhooked = UnhookedLeaves(leaves, are_accumulated=not is_returned) if is_compiled_autograd() else None
+        hooked = self._walk.nodes if self.unhooked is None else ()
+        self._handles = [type(node).register_prehook(node, self._hook(number)) for number, node in enumerate(hooked)]
         note_ours(self._handles)
-        for number, leaf in self._walk.leaves().items():
+        for number, leaf in leaves.items():
             pending = measure(leaf)
             if pending is not None:
                 self._forward[number, 0] = pending
@@ -118,6 +121,9 @@ class ValueMeter:
 
     def finish(self) -> tuple[NodeValues, ...]:
         """Remove the hooks, fetch all fingerprints, and return them by node."""
+        for number, gradient in () if self.unhooked is None else self.unhooked.gradients(self._walk.leaves()):
+            if not isinstance(gradient, str):
+                self._hook(number)((gradient,))
         self.close()
         keys = [*((0, *key) for key in self._forward), *((1, *key) for key in self._incoming)]
         prints = fetch([*self._forward.values(), *self._incoming.values()])

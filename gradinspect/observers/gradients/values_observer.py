@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from gradinspect.analyses.gradients.observed import AT_LEAVES
 from gradinspect.graph import Graph, with_other_grads
 from gradinspect.observers.gradients.value_meter import ForwardValues, ValueMeter
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -45,7 +46,8 @@ class ValuesObserver(Observer[Graph]):
             if self._meter is not meter:  # the program has ended meanwhile, on another thread
                 return
             self._meter = None
-            self._graph = replace(recorded.graph, values=meter.finish())
+            warnings = (*recorded.graph.warnings, *([] if meter.unhooked is None else [AT_LEAVES]))
+            self._graph = replace(recorded.graph, values=meter.finish(), warnings=warnings)
             self._run.stop(call.caller)
 
         return CallEnd(after, self.settle)

@@ -87,6 +87,7 @@ class AllocatorTracker:
         self._patches = ExitStack()
         self._stopped: Any = None  # the profiler, if the program has started one of its own
         self._ended_in: StorageMaker | None = None  # what ran when it did
+        self._region: int | None = None  # the mark where compiled code was entered that has made no node yet
         self._is_asked_to_stop, self._has_stopped = False, Event()
         self.is_lost = False  # it could not be stopped
         self._whole: Any = None
@@ -113,6 +114,7 @@ class AllocatorTracker:
         self._whole.__enter__()
         self._recorder.listeners.append(self)
         self._recorder.on_module.append(self.moved_on)
+        self._recorder.on_compiled.append(self._on_compiled)
         self._patches.enter_context(told_of_profilers(self._make_way))
         self.moved_on()
         return self
@@ -160,6 +162,19 @@ class AllocatorTracker:
             self._labels.append([])
             with profiler_range(f"{_MARK}{len(self._marks) - 1}"):
                 pass
+            if self._region is not None and maker.phase == "forward":
+                self._began_in_region(maker)
+
+    def _on_compiled(self, is_entered: bool, _caller: FrameType | None) -> None:  # as the recorder calls it
+        """Mark where compiled code begins and ends."""
+        self.moved_on()
+        self._region = len(self._marks) - 1 if is_entered and self._marks else None
+
+    def _began_in_region(self, maker: StorageMaker) -> None:
+        """A step begins with the compiled code that is seen to have made its first node, maybe only at its end."""
+        for mark in range(self._region or 0, len(self._marks) - 1):
+            self._marks[mark] = self._marks[mark]._replace(step=maker.step, phase=maker.phase)
+        self._region = None
 
     def before(self, func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
         """Mark a call of a torch function."""
@@ -225,6 +240,7 @@ class AllocatorTracker:
         if profiler is not None:
             self._recorder.dismiss(self)
             self._recorder.on_module.remove(self.moved_on)
+            self._recorder.on_compiled.remove(self._on_compiled)
         return profiler
 
     def _replay(self, events: list[ProfiledEvent]) -> None:

@@ -154,6 +154,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._is_on_meta = self._is_on_meta or any(
             is_on_meta(one) for one in call.outputs if isinstance(one, torch.Tensor)
         )
+        if self._run.recorder.has_run_compiled:
+            self._tracker.moved_on()  # in compiled code, nothing else has seen the nodes of the forward pass
         self.phases.call_begins()
         if self.phases.step > self._asked:
             self._run.stop(call.caller)

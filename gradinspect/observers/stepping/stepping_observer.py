@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.stepping import SteppingOutcome
 from gradinspect.graph import CaptureKind, Graph
+from gradinspect.observers.gradients.unhooked_leaves import refuse_compiled_autograd
 from gradinspect.observers.graphs.freed_graphs import FreedGraphs
 from gradinspect.observers.graphs.second_graph import record_second_graph
 from gradinspect.observers.stepping.lockstep import Lockstep, StepListener
@@ -94,7 +95,12 @@ class SteppingObserver(Observer[SteppingOutcome]):
             )
 
     def _step_through(self, graph: Graph, outputs: list[OutputTensor], call: EngineCall) -> CallEnd:
-        """Step through the engine's run, and stop the program after it, or when the listener does not continue."""
+        """Step through the engine's run, and stop the program after it, or when the listener does not continue.
+
+        Raises:
+            GradInspectError: Compiled autograd runs it.
+        """
+        refuse_compiled_autograd()
 
         def leave(steps: Lockstep) -> None:
             self._outcome = steps.outcome_so_far()

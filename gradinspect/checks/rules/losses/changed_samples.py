@@ -46,8 +46,8 @@ def changed_samples_findings(fact: ChangedSamples) -> Iterator[Finding]:
         text=f"{line_of(fact.written)} changes samples in the memory of the dataset. {fact.num_times:,} times it found "
         "one as it was left in an earlier epoch, and changed it once more.",
         places=place_of("written", fact.written),
-        remedy=f"Take a clone() of the sample before {line_of(fact.written)}, or compute a new tensor there: x = x + y, "
-        "not x += y.",
+        remedy=f"Take a clone() of the sample before {line_of(fact.written)}, or compute a new tensor there: "
+        "x = x + y, not x += y.",
     )
 
 
