@@ -210,7 +210,8 @@ class WatchWindow:
 
     def notes(self) -> tuple[str, ...]:
         """Say which limit was reached, what was not known by then, and which calls were only counted."""
-        counted = f"{self.num_repeated:,} of these calls, on the lines of others, were only counted."
+        calls = f"{self.num_repeated:,} of {self._num_calls:,} backward calls"
+        counted = f"Only counted: {calls}, on lines that had been looked at."
         notes = [] if self._limit is None else [self._limit]
         if self.is_left and self._is_cut_off and self._limit is None:
             first = f"the first {self._num_calls:,} backward calls"

@@ -206,7 +206,8 @@ def test_a_long_training_costs_no_more_than_if_all_of_its_calls_were_looked_at()
     assert clock.worked <= CHEAP_CALLS / 64
     assert num_counted > 3 * CHEAP_CALLS
     assert window.is_enough()
-    assert window.notes() == (f"{num_counted:,} of these calls, on the lines of others, were only counted.",)
+    calls = f"{num_counted:,} of {CLOSE_CALLS + num_counted:,} backward calls"
+    assert window.notes() == (f"Only counted: {calls}, on lines that had been looked at.",)
     window.is_left = True
     assert window.notes()[0].startswith(f"Not checked: what follows the first {CLOSE_CALLS + num_counted:,}")
 

@@ -79,7 +79,8 @@ Usage: gradinspect fit SOURCE [OPTIONS] [-- ARGUMENTS OF THE SCRIPT]
 What to show
   --limit SIZE       Available memory, such as 24GiB; exits 1 above it.
   --steps N          Training steps to watch. [default: 2]
-  --search NAME      Find the largest number that fits, where {NAME} stands.
+  --search NAME      Find the largest {NAME} that fits, or pairs a,b, or
+                     world-size.
   --by KIND          By module, line, storage, phase or kind. [default:
                      module]
   --real             Run with values, and measure the allocator.
