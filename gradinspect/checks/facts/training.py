@@ -57,6 +57,7 @@ class OptimizerMisuse(Record, frozen=True, kw_only=True):
     ratio: float = 1.0  # of a learning rate to the one before; of the last to the largest, if it is next to nothing
     num_steps: int = 0
     sunken_after: int = 0  # steps, since which it is next to nothing
+    sunken_to: float = 1e-4  # of the largest, or less
     other: str = ""  # the optimizer that steps instead
     other_created: Frame | None = None
 

@@ -500,10 +500,10 @@ class TrainingLog:
             yield self._optimizer_misuse("scheduled", one, one.scheduled[0])
         if one.falls.count >= LEAST_STEPS:
             yield self._optimizer_misuse("falls", one, one.falls.scheduled)
-        elif one.sunken.lasts(one.num_steps):
-            fact = self._optimizer_misuse("sunken", one, one.sunken.scheduled)
+        elif (sunk := one.sunken.lasts(one.num_steps)) is not None:
+            fact = self._optimizer_misuse("sunken", one, sunk.scheduled)
             ratio = one.sunken.rate / one.sunken.largest
-            yield replace(fact, ratio=ratio, num_steps=one.num_steps, sunken_after=one.sunken.since or 0)
+            yield replace(fact, ratio=ratio, num_steps=one.num_steps, sunken_after=sunk.after, sunken_to=sunk.share)
         has_begun = one.step is not None  # a step with a closure may not end before the watch does
         if has_begun or one.was_compiled or self._gradients.num_backwards < LEAST_STEPS:
             return

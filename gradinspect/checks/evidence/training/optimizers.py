@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
 import torch
@@ -22,7 +22,8 @@ SCHEDULER_FILE = lr_scheduler.__file__
 ENOUGH_SCHEDULED = 5  # steps of a scheduler that leaves the learning rate at 0
 MAX_RATIO = 0.2
 SAME_RATIO = 0.01  # how far two may differ
-SUNKEN = 1.01e-4  # of the largest learning rate
+# Shares of the largest learning rate that are next to nothing, if that lasts for so many times the steps until then.
+SUNKEN = {1.01e-4: 2, 1.01e-3: 5}
 
 
 LEAST_OUTLIVED = 2  # steps of a scheduler, as one may close a phase
@@ -47,28 +48,45 @@ class RateFalls:
         self.rate, self.num_steps, self.ratio, self.scheduled = rate, num_steps, ratio, frame
 
 
+class Sunk(NamedTuple):
+    """When a learning rate became next to nothing."""
+
+    share: float  # of the largest, or less
+    after: int  # steps of the optimizer
+    scheduled: int | None  # the frame of the scheduler's step that did so
+
+
 @dataclass
 class SunkenRate:
     """How far a scheduler has brought the learning rate below its largest value, and since when."""
 
     largest: float = 0.0
     rate: float = 0.0
-    since: int | None = None  # after which step of the optimizer it was next to nothing
-    scheduled: int | None = None  # the frame of the scheduler's step that did so
+    num_notes: int = 0
+    since: dict[float, Sunk] = field(default_factory=dict)  # by the share of the largest
 
     def note(self, rate: float | None, num_steps: int, frame: int | None) -> None:
         """Note the learning rate that a step of the scheduler has left."""
         if rate is None:
             return
+        self.num_notes += 1
         self.largest, self.rate = max(self.largest, rate), rate
-        if rate > self.largest * SUNKEN:
-            self.since = None
-        elif self.since is None:
-            self.since, self.scheduled = num_steps, frame
+        for share in SUNKEN:
+            if rate > self.largest * share:
+                self.since.pop(share, None)
+            elif share not in self.since and (share == min(SUNKEN) or self.num_notes >= num_steps - 1):
+                self.since[share] = Sunk(share, num_steps, frame)
 
-    def lasts(self, num_steps: int) -> bool:
-        """Return whether as many steps as had been made by then have followed: no schedule ends so."""
-        return self.since is not None and self.since > 0 and num_steps >= 2 * self.since and self.rate > 0
+    def lasts(self, num_steps: int) -> Sunk | None:
+        """Return when it sank, if it has lasted so long since that no schedule ends so.
+
+        A thousandth counts only if the scheduler was stepped after each step: a schedule of epochs may be meant so.
+        """
+        for share, times in SUNKEN.items():
+            sunk = self.since.get(share)
+            if sunk is not None and 0 < times * sunk.after <= num_steps and self.rate > 0:
+                return sunk
+        return None
 
 
 @dataclass

@@ -7,6 +7,7 @@ from gradinspect.checks.facts.training import OptimizerMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 
+TEN_THOUSANDTH = 1.1e-4
 VANISHING = Rule(
     code="GI381",
     title="the learning rate vanishes within a few steps",
@@ -15,7 +16,7 @@ VANISHING = Rule(
     "for an epoch, applied to each batch, brings the learning rate to nothing before the first epoch is over, "
     "and the loss stays where it is. Reported if two steps of a scheduler, with one step of the optimizer before "
     "each, have divided the learning rate by the same number, at least 5; or if it was a ten-thousandth of its largest "
-    "value for as many steps of the optimizer as had been made until then.",
+    "value for as many steps of the optimizer as had been made until then, or a thousandth for four times as many.",
     change="""\
   import torch
   from torch import nn
@@ -48,8 +49,9 @@ def vanishing_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
             "the batches. Or choose a factor near 1.",
         )
     elif fact.kind == "sunken":
+        share = "thousandth" if fact.sunken_to > TEN_THOUSANDTH else "ten-thousandth"
         yield VANISHING.finding(
-            text=f"{line_of(fact.scheduled)} has brought the learning rate of {fact.optimizer} to a ten-thousandth of "
+            text=f"{line_of(fact.scheduled)} has brought the learning rate of {fact.optimizer} to a {share} of "
             f"its largest value after {fact.sunken_after} steps, and after {fact.num_steps} steps it is "
             f"{fact.ratio:.1g} times that value. The steps since then changed next to nothing.",
             places=(*place_of("step", fact.step), *place_of("scheduler", fact.scheduled)),

@@ -181,9 +181,8 @@ def test_a_rate_that_is_next_to_nothing_is_so_for_long() -> None:
     for steps in range(1, 21):
         sunken.note(0.1 * 0.1 ** (steps // 5), steps, 7)
 
-    assert (sunken.since, sunken.scheduled) == (20, 7)
-    assert not sunken.lasts(39)
-    assert sunken.lasts(40)
+    assert sunken.lasts(39) is None
+    assert sunken.lasts(40) == (1.01e-4, 20, 7)
 
     sunken.note(None, 30, 7)
     assert sunken.lasts(40)
@@ -193,3 +192,18 @@ def test_a_rate_that_is_next_to_nothing_is_so_for_long() -> None:
 
     sunken.note(0.0, 40, 7)
     assert not sunken.lasts(80)
+
+
+@pytest.mark.parametrize(("batches", "found"), [(1, (1.01e-3, 27, 7)), (10, None)])
+def test_a_thousandth_is_next_to_nothing_for_a_scheduler_of_batches(batches: int, found: Any) -> None:
+    """For four times as long again; one that is stepped once per epoch may be meant so."""
+    sunken = SunkenRate(largest=0.2)
+    for steps in range(1, 136):
+        epoch = steps // batches
+        if steps % batches == 0:
+            sunken.note(0.2 * 0.1 ** ((epoch >= 15) + (epoch >= 23) + (epoch >= 27)), steps, 7)
+
+    assert sunken.lasts(134) is None
+    assert sunken.lasts(135) == found
+    if found is None:
+        assert sunken.lasts(5_000) is None

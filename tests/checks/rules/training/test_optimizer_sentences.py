@@ -206,3 +206,5 @@ def test_a_rate_that_is_next_to_nothing_has_a_line() -> None:
     assert found.code == "GI381"
     assert "to a ten-thousandth of its largest value after 20 steps, and after 40 steps it is 1e-08 times" in found.text
     assert found.remedy.startswith("If the schedule counts epochs, move ")
+    (less,) = vanishing_findings(replace(fact, sunken_to=1.01e-3))
+    assert "to a thousandth of its largest value" in less.text
