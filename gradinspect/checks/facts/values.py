@@ -227,9 +227,10 @@ class CheckedFunction(Record, frozen=True, kw_only=True):
 
 
 class LastAlongBatch(Record, frozen=True, kw_only=True):
-    """A line that takes the last sequence of what an RNN returned, in every call."""
+    """A line that takes the last sequence of what an RNN returned, or a mean over all of them, in every call."""
 
     op: str  # the class of the RNN
+    how: str = "last"  # or the function over the sequences: "mean"
     shape: tuple[int, int]  # steps and sequences
     ran: Frame | None  # where the RNN was called
     used: Frame | None

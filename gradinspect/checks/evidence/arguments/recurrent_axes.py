@@ -1,9 +1,10 @@
-"""The last place of an axis of what an RNN returned, where that axis is its batch and not its time.
+"""The last place of an axis of what an RNN returned, or a mean over it, where that axis is its batch and not its time.
 
 NOTE [The last sequence on purpose]
 Without `batch_first` an RNN takes axis 0 for time and axis 1 for the batch, so `out[:, -1]` is the last sequence, and
-not the last step of each. It is meant where the batch has one sequence only, where others are taken on the same axis,
-as in a loop over all, or where a step is taken on axis 0 as well: then the program knows which is which.
+not the last step of each; `out.mean(1)` is a mean over sequences. It is meant where the batch has one sequence only,
+where others are taken on the same axis, as in a loop over all, or where a step is taken on axis 0 as well: then the
+program knows which is which.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ _RECURRENT = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"
 _SAME_AXES = frozenset((
     "dropout", "relu", "tanh", "gelu", "layer_norm", "contiguous", "float", "to", "add", "mul", "leaky_relu", "sigmoid",
 ))  # fmt: skip
+_OVER_AXIS = frozenset(("mean", "sum", "max", "amax"))
 _MAX_STEPS = 6  # from what is indexed back to the RNN
 _NUM_ARGUMENTS = 9  # of an RNN that is not given a packed sequence
 
@@ -32,6 +34,7 @@ class _Seen(Struct):
     op: str
     ran: int | None  # the frame of the call of the RNN
     shape: tuple[int, int]  # steps and sequences, the first time
+    how: str  # "last", or a function over the axis
     num_calls: int = 0
     is_last: bool = True  # in each call
 
@@ -39,7 +42,7 @@ class _Seen(Struct):
 class RecurrentAxisLog:
     """Looks at what is taken out of the results of RNNs. NOTE [The last sequence on purpose]."""
 
-    functions = frozenset(_RECURRENT) | frozenset(("getitem", "select"))
+    functions = frozenset(_RECURRENT) | frozenset(("getitem", "select")) | _OVER_AXIS
 
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made them."""
@@ -65,13 +68,13 @@ class RecurrentAxisLog:
         if given.shape[0] != steps or type(first) is int:
             self._knowing |= {ran} if type(first) is int else set()
             return
-        if type(second) is not int:
+        if type(second) not in {int, str}:
             return
-        sequences = given.shape[1]
-        seen = self._seen.setdefault(number, _Seen(_RECURRENT[function], ran, (steps, sequences)))
+        sequences, how = given.shape[1], second if type(second) is str else "last"
+        seen = self._seen.setdefault(number, _Seen(_RECURRENT[function], ran, (steps, sequences), how))
         seen.num_calls += 1
         is_whole = isinstance(first, slice) and first == slice(None)
-        seen.is_last = seen.is_last and is_whole and sequences > 1 and second in {-1, sequences - 1}
+        seen.is_last = seen.is_last and is_whole and sequences > 1 and second in {-1, sequences - 1, *_OVER_AXIS}
         if not seen.is_last:
             self._knowing.add(ran)
 
@@ -91,7 +94,9 @@ class RecurrentAxisLog:
         """Yield the lines that take the last sequence in every call."""
         for number, seen in self._seen.items():
             if seen.is_last and seen.num_calls >= LEAST_CALLS and seen.ran not in self._knowing:
-                yield LastAlongBatch(op=seen.op, shape=seen.shape, ran=frame_of(seen.ran), used=frame_of(number))
+                yield LastAlongBatch(
+                    op=seen.op, how=seen.how, shape=seen.shape, ran=frame_of(seen.ran), used=frame_of(number)
+                )
 
 
 def _places(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -100,4 +105,10 @@ def _places(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tu
         index = args[1] if len(args) > 1 else None
         return index if isinstance(index, tuple) else (index,)
     axis, place = kwargs.get("dim", args[1] if len(args) > 1 else None), kwargs.get("index", args[-1])
-    return {0: (place,), -3: (place,), 1: (slice(None), place), -2: (slice(None), place)}.get(axis, ())
+    if function in _OVER_AXIS:
+        axes = axis if isinstance(axis, tuple | list) else (axis,)
+        place = 0 if len(axes) > 1 else function  # a number on axis 0 shows that the program knows its axes
+        axis = 0 if len(axes) > 1 else axes[0]
+    if type(axis) is not int:
+        return ()
+    return {0: (0,), -3: (0,), 1: (slice(None), place), -2: (slice(None), place)}.get(axis, ())

@@ -6,14 +6,16 @@ from gradinspect.checks.facts.values import LastAlongBatch
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 
+_TAKEN = {"last": "the last", "mean": "the mean", "sum": "the sum", "max": "the largest", "amax": "the largest"}
 LAST_ALONG_BATCH = Rule(
     code="GI704",
-    title="the last step is taken along the batch axis",
-    summary="out[:, -1] of an RNN without batch_first is the last sequence, not the last step of each.",
+    title="the steps of an RNN are taken along its batch axis",
+    summary="out[:, -1] of an RNN without batch_first is the last sequence, and out.mean(1) a mean over sequences.",
     explanation="LSTM, GRU and RNN take [time, batch, features] unless they are made with batch_first=True. What is "
     "given as [batch, time, features] is read along the batch then: each example follows the one before it, and "
     "out[:, -1] has one row for each. The shapes fit, and the loss falls a little. Reported where a line takes the "
-    "last place of axis 1 in every call, of more than one, and nothing is taken of another place or of axis 0.",
+    "last place of axis 1 in every call, of more than one, or the mean, sum or maximum over it, and nothing is taken "
+    "of another place or of axis 0.",
     change="""\
   import torch
   from torch import nn
@@ -33,14 +35,15 @@ LAST_ALONG_BATCH = Rule(
 
 def last_along_batch_findings(fact: LastAlongBatch) -> Iterator[Finding]:
     """Report a line that takes the last sequence."""
-    steps, sequences = fact.shape
+    (steps, sequences), taken = fact.shape, _TAKEN[fact.how]
+    by_time = "take the last step by [-1]" if fact.how == "last" else f"take {taken} over axis 0"
     yield LAST_ALONG_BATCH.finding(
         text=f"{fact.op} at {line_of(fact.ran)} was made without batch_first, so it takes axis 0 of its input for "
-        f"{steps} steps and axis 1 for {sequences} sequences. {line_of(fact.used)} takes the last of these sequences, "
+        f"{steps} steps and axis 1 for {sequences} sequences. {line_of(fact.used)} takes {taken} of these sequences, "
         "in all steps.",
         places=(*place_of("ran", fact.ran if fact.ran != fact.used else None), *place_of("taken", fact.used)),
         remedy=f"If the input is [batch, time, features], make {fact.op} with batch_first=True. If axis 0 is time, "
-        f"take the last step by [-1] at {line_of(fact.used)}.",
+        f"{by_time} at {line_of(fact.used)}.",
     )
 
 

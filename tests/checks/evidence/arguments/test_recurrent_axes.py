@@ -24,8 +24,15 @@ def taken(take: Callable[[torch.Tensor], object], *shape: int, **options: bool) 
 
 @pytest.mark.parametrize(
     "take",
-    [lambda out: out[:, -1], lambda out: out[:, 3, :], lambda out: out.relu().select(1, -1)],
-    ids=["index", "place", "select"],
+    [
+        lambda out: out[:, -1],
+        lambda out: out[:, 3, :],
+        lambda out: out.relu().select(1, -1),
+        lambda out: out.mean(dim=1),
+        lambda out: torch.max(out, 1),
+        lambda out: out.tanh().sum(-2),
+    ],
+    ids=["index", "place", "select", "mean", "max", "sum"],
 )
 def test_the_last_sequence_is_noticed(take: Callable[[torch.Tensor], object]) -> None:
     """However it is taken, if there are several, and the RNN takes axis 1 for the batch."""
@@ -43,8 +50,13 @@ def test_the_last_sequence_is_noticed(take: Callable[[torch.Tensor], object]) ->
         lambda out: out[1:, -1],
         lambda out: out.sin().sum(1)[:, -1],
         lambda out: out.detach()[:, -1],
+        lambda out: out.mean(0).sum() + out.mean(1).sum(),
+        lambda out: out.mean((0, 1)),
+        lambda out: out.mean(2),
+        lambda out: out.mean() + out.sum(),
+        lambda out: torch.max(out, out * 2),
     ],
-    ids=["step", "both", "each", "two", "some steps", "sum", "no graph"],
+    ids=["step", "both", "each", "two", "steps", "sum", "no_graph", "means", "all", "features", "whole", "pairs"],
 )
 def test_what_may_be_meant_is_not(take: Callable[[torch.Tensor], object]) -> None:
     """Other sequences, or steps, show that the program knows its axes."""

@@ -18,3 +18,11 @@ def test_both_readings_are_said() -> None:
     assert "[-1] at tag.py:7" in found.remedy
     assert [(place.role, place.line) for place in found.places] == [("ran", 3), ("taken", 7)]
     assert [place.role for place in one_line.places] == ["taken"]
+
+
+def test_a_mean_over_sequences_is_said_to_be_one() -> None:
+    """With the axis that is time."""
+    (found,) = last_along_batch_findings(LastAlongBatch(op="LSTM", how="mean", shape=(32, 6), ran=RAN, used=USED))
+
+    assert "tag.py:7 takes the mean of these sequences, in all steps." in found.text
+    assert found.remedy.endswith("If axis 0 is time, take the mean over axis 0 at tag.py:7.")
