@@ -114,8 +114,10 @@ class WatchedBackwards:
         self._logs.calls.enter_backward()
         unfreeze, guard = self._collector_freeze.begin(), self._logs.recorder.errors.guard
 
-        def after(_returned: object) -> None:
+        def after(returned: object) -> None:
             unfreeze()
+            number = self._logs.recorder.frames.number_of(call.frame)
+            guard(self._logs.calls.arguments.columns.returned)(call, returned, number)
             guard(self._ran)(watched)
             guard(partial(self._completed, is_explained=is_explained))(watched, gradients, search)
             guard(self._on_end)()

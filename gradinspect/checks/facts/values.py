@@ -236,6 +236,14 @@ class LastAlongBatch(Record, frozen=True, kw_only=True):
     used: Frame | None
 
 
+class SummedColumns(Record, frozen=True, kw_only=True):
+    """A gradient of one column that is the sum over several, and is used beside each of them."""
+
+    shape: tuple[int, ...]  # of what it is the gradient
+    graded: Frame | None
+    used: Frame | None
+
+
 class ChangedSamples(Record, frozen=True, kw_only=True):
     """A line below `__getitem__` that changes samples in the memory of the dataset, which it had changed before."""
 

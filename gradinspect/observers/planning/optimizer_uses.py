@@ -25,6 +25,7 @@ from gradinspect.recording.frames import is_user_file, line_name, own_frame
 from gradinspect.recording.names.variables import elements_of, is_one_of, isinstance_safely
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.hooks import runs_hooks_of_program
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import known_version, plain_tensors_only
 
 _GRAD = torch.Tensor.grad
@@ -152,7 +153,7 @@ def _sizes_of(optimizer: Optimizer) -> Iterator[ParameterSize]:
     with plain_tensors_only():
         for parameter in (one for group in optimizer.param_groups for one in group["params"]):
             if parameter.requires_grad:
-                yield ParameterSize(shape=tuple(parameter.shape), item_bytes=parameter.element_size())
+                yield ParameterSize(shape=tuple(parameter.shape), item_bytes=ops.element_size(parameter))
 
 
 def can_be_fused(optimizer: Optimizer) -> bool:

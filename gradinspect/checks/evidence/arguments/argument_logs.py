@@ -9,6 +9,7 @@ from gradinspect.checks.evidence.arguments.labels import LabelLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
 from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLog
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
+from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import short_name
@@ -35,9 +36,10 @@ class ArgumentLogs:
         """Share the calls that made the arguments; what is too large to be looked at is counted by `errors`."""
         self.twins = TwinLog(flow, errors)
         self.samples = SampleLog(errors)
+        self.columns = SummedColumnLog(errors)
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
-            InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
+            InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples, self.columns,
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:

@@ -22,7 +22,7 @@ SCHEDULER_FILE = lr_scheduler.__file__
 ENOUGH_SCHEDULED = 5  # steps of a scheduler that leaves the learning rate at 0
 MAX_RATIO = 0.2
 SAME_RATIO = 0.01  # how far two may differ
-# Shares of the largest learning rate that are next to nothing, if that lasts for so many times the steps until then.
+# Shares of the largest learning rate that are next to nothing, and how many times the steps until then that must last.
 SUNKEN = {1.01e-4: 2, 1.01e-3: 5}
 
 

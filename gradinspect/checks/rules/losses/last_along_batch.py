@@ -36,14 +36,16 @@ LAST_ALONG_BATCH = Rule(
 def last_along_batch_findings(fact: LastAlongBatch) -> Iterator[Finding]:
     """Report a line that takes the last sequence."""
     (steps, sequences), taken = fact.shape, _TAKEN[fact.how]
-    by_time = "take the last step by [-1]" if fact.how == "last" else f"take {taken} over axis 0"
     yield LAST_ALONG_BATCH.finding(
         text=f"{fact.op} at {line_of(fact.ran)} was made without batch_first, so it takes axis 0 of its input for "
         f"{steps} steps and axis 1 for {sequences} sequences. {line_of(fact.used)} takes {taken} of these sequences, "
         "in all steps.",
         places=(*place_of("ran", fact.ran if fact.ran != fact.used else None), *place_of("taken", fact.used)),
         remedy=f"If the input is [batch, time, features], make {fact.op} with batch_first=True. If axis 0 is time, "
-        f"{by_time} at {line_of(fact.used)}.",
+        f"take the last step by [-1] at {line_of(fact.used)}."
+        if fact.how == "last"
+        else f"If the input is [batch, time, features], make {fact.op} with batch_first=True. If axis 0 is time, "
+        f"take {taken} over axis 0 at {line_of(fact.used)}.",
     )
 
 
