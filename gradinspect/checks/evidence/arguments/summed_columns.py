@@ -33,19 +33,22 @@ class _Sum(NamedTuple):
     frame: int | None
 
 
+_OPERATORS = frozenset((
+    "add", "sub", "subtract", "rsub", "mul", "multiply", "div", "divide", "true_divide", "truediv", "mse_loss",
+    "l1_loss", "smooth_l1_loss", "huber_loss",
+))  # fmt: skip
+
+
 class SummedColumnLog:
     """Looks at what is done with gradients of one column. NOTE [One column for several]."""
 
-    functions = frozenset((
-        "add", "sub", "subtract", "rsub", "mul", "multiply", "div", "divide", "true_divide", "truediv", "mse_loss",
-        "l1_loss", "smooth_l1_loss", "huber_loss",
-    ))  # fmt: skip
+    functions = frozenset[str]()  # it is told by `used` of operators, and only where there is a sum
 
     def __init__(self, errors: OwnErrors) -> None:
         """Count what is too large, or too much."""
         self._errors = errors
         self._limit = SizeLimit(errors, "argument grad_outputs", MOST_ELEMENTS)
-        self._sums: dict[int, _Sum] = {}  # by the id of the gradient
+        self.sums: dict[int, _Sum] = {}  # by the id of the gradient
         self._used: dict[tuple[int | None, int | None], _Sum] = {}  # by the lines of the gradient and of its use
 
     def returned(self, call: EngineCall, gradients: object, number: int | None) -> None:
@@ -71,19 +74,23 @@ class SummedColumnLog:
         return tuple(output.shape) if is_sum else None
 
     def _remember(self, gradient: torch.Tensor, shape: tuple[int, ...], number: int | None) -> None:
-        if len(self._sums) >= MOST_SUMS:
-            self._sums = {key: one for key, one in self._sums.items() if one.gradient() is not None}
-        if len(self._sums) >= MOST_SUMS:
+        if len(self.sums) >= MOST_SUMS:
+            for key in [key for key, one in self.sums.items() if one.gradient() is None]:
+                del self.sums[key]
+        if len(self.sums) >= MOST_SUMS:
             self._errors.pass_over("gradient of one column", f"after the first {MOST_SUMS:,}")
             return
-        self._sums[id(gradient)] = _Sum(HiddenRef(gradient), shape, number)
+        self.sums[id(gradient)] = _Sum(HiddenRef(gradient), shape, number)
 
-    def note(self, _function: str, args: Sequence[Any], _kwargs: Mapping[str, Any], number: int | None) -> None:
-        """Look at an operator on two tensors, given the frame that it is on."""
-        if not self._sums or len(args) < 2:
+    def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
+        """Look at no function: see `functions`."""
+
+    def used(self, function: str, inputs: Sequence[torch.Tensor], number: int | None) -> None:
+        """Look at an operator on two tensors or more, given the frame that it is on."""
+        if function not in _OPERATORS:
             return
-        for one, other in (args[:2], args[1::-1]):
-            known = self._sums.get(id(one))
+        for one, other in (inputs[:2], inputs[1::-1]):
+            known = self.sums.get(id(one))
             if known is None or known.gradient() is not one or type(other) is not torch.Tensor:
                 continue
             if tuple(other.shape) == known.shape:

@@ -96,6 +96,7 @@ class TorchCallLog:
         self.arguments = ArgumentLogs(flow, recorder.errors)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
+        self._sums = self.arguments.columns.sums
         self.is_resting = False  # only what freezes is noted
         self._recorder = recorder
         self._flow = flow
@@ -175,6 +176,8 @@ class TorchCallLog:
                     self.writes.shared.read(begun.inputs, end)
                     if known.grows is not None:
                         self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
+                    if self._sums and len(begun.inputs) > 1:  # rarely: a function more would cost each operator
+                        self.arguments.columns.used(known.plain, begun.inputs, self._recorder.frames.number_of(frame))
                 if known.shares:
                     self._look_at_memory(begun, end, frame)
                 for log in known.looked_at:
