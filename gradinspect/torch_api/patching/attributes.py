@@ -24,6 +24,8 @@ from gradinspect.torch_api.probes import private
 
 _OURS = __name__.partition(".")[0]
 _BASE = private("torch._C.TensorBase", "a property in the place of an attribute of tensors is read by us too")
+_names: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__  # whatever a metaclass answers
+_module: Callable[[type], object] = type.__dict__["__module__"].__get__
 _MISSING = object()
 _OF_TORCH = "torch."  # its own subclasses mean what they say: `UninitializedParameter.shape` raises
 
@@ -61,7 +63,7 @@ class CoveredAttributes:
         """Cover what is new, unless another recording has."""
         for root, originals in _ORIGINALS.items():
             for holder in (root, *_subclasses(root)):
-                names = vars(holder)
+                names = _names(holder)
                 for name in originals.keys() & names.keys():
                     if type(names[name]) is not _Cover and hasattr(type(names[name]), "__set__"):
                         self._patches.enter_context(patched(Patch(holder, name, partial(_cover, originals[name]))))
@@ -78,7 +80,7 @@ def _subclasses(root: type) -> Iterator[type]:
         return
     derived: type
     for derived in type.__subclasses__(root):
-        if not derived.__module__.startswith(_OF_TORCH):
+        if not str(_module(derived)).startswith(_OF_TORCH):
             yield derived
         yield from _subclasses(derived)
 

@@ -138,3 +138,24 @@ def test_we_read_past_a_property_of_a_subclass() -> None:
     covered.close()
     assert vars(Parameter)["grad"] is theirs
     assert type(vars(torch.nn.parameter.UninitializedTensorMixin)["shape"]) is property
+
+
+def test_a_metaclass_is_not_asked() -> None:
+    """It may fail, or answer anything."""
+    asked: list[str] = []
+
+    class Meta(type(torch.Tensor)):  # type: ignore[misc]  # that of tensors
+        def __getattribute__(cls, name: str) -> Any:
+            asked.append(name)
+            return super().__getattribute__(name)
+
+    class Strange(torch.Tensor, metaclass=Meta):
+        pass
+
+    Strange.__module__ = 3  # type: ignore[assignment]
+    asked.clear()
+    covered = CoveredAttributes()
+    covered.look()
+    covered.close()
+
+    assert asked == []
