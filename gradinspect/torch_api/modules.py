@@ -31,24 +31,22 @@ _FORWARD_HOOKS = tuple(
 
 def own_parameters(module: nn.Module) -> Mapping[str, Any]:
     """Return a module's own parameters. Unlike `parameters()`, it never runs user code."""
-    found: Mapping[str, Any] = _uncounted(vars(module).get("_parameters", {}))
-    return found
+    return _members(module, "_parameters")
 
 
 def own_buffers(module: nn.Module) -> dict[str, Any]:
     """Return a module's own buffers."""
-    found: dict[str, Any] = _uncounted(vars(module).get("_buffers", {}))
-    return found
+    return _members(module, "_buffers")
 
 
 def own_children(module: nn.Module) -> Mapping[str, nn.Module | None]:
     """Return a module's direct submodules."""
-    found: Mapping[str, nn.Module | None] = _uncounted(vars(module).get("_modules", {}))
-    return found
+    return _members(module, "_modules")
 
 
-def _uncounted(members: Any) -> Any:
+def _members(module: nn.Module, holder: str) -> dict[str, Any]:
     """Return members past methods that a program's own kind of dict has, which may count or log who reads."""
+    members: dict[str, Any] = vars(module).get(holder, {})
     is_plain = type(members) in {dict, OrderedDict} or not isinstance(members, dict)
     return members if is_plain else dict(dict.items(members))
 
@@ -136,7 +134,7 @@ def compiled_module(module: nn.Module) -> nn.Module | None:
     """Return the program's module inside the wrapper that `torch.compile(module)` returns; None of any other."""
     if type(module).__name__ != "OptimizedModule":
         return None
-    inner = vars(module).get("_modules", {}).get("_orig_mod")
+    inner = own_children(module).get("_orig_mod")
     return inner if isinstance(inner, nn.Module) else None
 
 

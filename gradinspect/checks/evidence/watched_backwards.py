@@ -116,8 +116,8 @@ class WatchedBackwards:
 
         def after(returned: object) -> None:
             unfreeze()
-            number = self._logs.recorder.frames.number_of(call.frame)
-            guard(self._logs.calls.arguments.columns.returned)(call, returned, number)
+            if call.kind == "grad":
+                guard(self._returned)(call, returned)
             guard(self._ran)(watched)
             guard(partial(self._completed, is_explained=is_explained))(watched, gradients, search)
             guard(self._on_end)()
@@ -130,6 +130,11 @@ class WatchedBackwards:
             guard(self._on_end)()
 
         return CallEnd(after, abandon)
+
+    def _returned(self, call: EngineCall, gradients: object) -> None:
+        """Look at what autograd.grad has returned."""
+        line = self._logs.recorder.frames.number_of(call.frame)
+        self._logs.calls.arguments.columns.returned(call, gradients, line)
 
     def _completed(
         self, watched: WatchedCall, gradients: GradientMeter, search: PendingSearch | None, *, is_explained: bool

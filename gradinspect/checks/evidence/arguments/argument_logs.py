@@ -39,7 +39,7 @@ class ArgumentLogs:
         self.columns = SummedColumnLog(errors)
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
-            InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples, self.columns,
+            InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:
@@ -50,6 +50,7 @@ class ArgumentLogs:
         """Yield what they have seen."""
         for log in self._logs:
             yield from log.facts(frame_of)
+        yield from self.columns.facts(frame_of)
 
 
 def plain_name(name: str) -> str:

@@ -7,7 +7,7 @@ it is used as one column. Broadcast against a tensor of u's shape it stands besi
 of none.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -42,8 +42,6 @@ _OPERATORS = frozenset((
 class SummedColumnLog:
     """Looks at what is done with gradients of one column. NOTE [One column for several]."""
 
-    functions = frozenset[str]()  # it is told by `used` of operators, and only where there is a sum
-
     def __init__(self, errors: OwnErrors) -> None:
         """Count what is too large, or too much."""
         self._errors = errors
@@ -53,7 +51,7 @@ class SummedColumnLog:
 
     def returned(self, call: EngineCall, gradients: object, number: int | None) -> None:
         """Look at what autograd.grad has returned, given the frame that it is on."""
-        if call.kind != "grad" or not isinstance(gradients, tuple | list) or len(call.outputs) != 1:
+        if not isinstance(gradients, tuple | list) or len(call.outputs) != 1:
             return
         shape = self._shape_summed(call.outputs[0], call.gradients, number)
         if shape is None:
@@ -81,9 +79,6 @@ class SummedColumnLog:
             self._errors.pass_over("gradient of one column", f"after the first {MOST_SUMS:,}")
             return
         self.sums[id(gradient)] = _Sum(HiddenRef(gradient), shape, number)
-
-    def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
-        """Look at no function: see `functions`."""
 
     def used(self, function: str, inputs: Sequence[torch.Tensor], number: int | None) -> None:
         """Look at an operator on two tensors or more, given the frame that it is on."""
