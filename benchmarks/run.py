@@ -75,6 +75,7 @@ def main() -> None:
         print(f"  {graph:22} {ours['count']:>8,} nodes  walk {shown(bare):>8}  reads {shown(reads):>8}"
               f"  all reads {shown(all_reads):>8}  record {shown(ours):>8}"
               f"  x{ratio:4.1f}, x{floor:4.1f}  {a_node:5.0f} bytes a node")  # fmt: skip
+    print("The whole command on a small program, CPU time: " + "  ".join(command_cost()))
     print("A training step of GPT-2, CPU time")
     step = measure("step")
     plain, added = step["plain"], step["added"]
@@ -103,6 +104,33 @@ def main() -> None:
         print(f"  {graph:22} record {shown(record):>8}  with memory {shown(both):>8}")
     seconds, peak = fake_decoder()
     print(f"  decoder of 70 billion parameters, --fake, the whole command: {seconds:.1f} s, {peak / 2**20:,.0f} MiB")
+
+
+def command_cost(repeats: int = 7) -> list[str]:
+    """Run a small program as it is and under verbs, in turn, and say the processor time that each verb adds.
+
+    Python may keep what it compiles: otherwise each run would compile the package again, and be timed for that.
+    """
+    root = Path(__file__).parents[1]
+    program = ["samples/mlp.py"]
+    words = {"plain": program, **{verb: ["-m", "gradinspect", verb, *program] for verb in ("trace", "check", "saved")}}
+    words["overview"] = ["-m", "gradinspect", *program]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    seconds: dict[str, list[float]] = {name: [] for name in words}
+    for _ in range(repeats + 1):
+        for name, given in words.items():
+            process = subprocess.Popen(
+                [sys.executable, *given],
+                cwd=root,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            _, _, usage = os.wait4(process.pid, 0)
+            seconds[name].append(usage.ru_utime + usage.ru_stime)
+    medians = {name: statistics.median(found[1:]) for name, found in seconds.items()}  # the first run compiles
+    plain = medians.pop("plain")
+    return [f"plain {plain:.2f} s", *(f"{verb} adds {found - plain:.2f} s" for verb, found in medians.items())]
 
 
 def fake_decoder() -> tuple[float, int]:
