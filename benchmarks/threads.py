@@ -246,7 +246,8 @@ def main() -> None:
                 file = folder / f"{key.replace(' ', '_')}.py"
                 file.write_text(HEADER + text)
                 for verb in options.verbs.split(","):
-                    report(key, verb, options.runs, lambda n, w=[*verb.split(), file.name]: outcomes(w, folder, n))
+                    words = [*verb.split(), file.name]
+                    report(key, verb, options.runs, lambda n, words=words: outcomes(words, folder, n))
 
 
 def report(key: str, verb: str, runs: int, run: Callable[[int], list[str]]) -> None:
