@@ -1,4 +1,4 @@
-"""Run every verb on damaged and hostile capture files: `python benchmarks/fuzz_captures.py [COUNT [FIRST]]`.
+"""Run every verb on damaged and hostile capture files: `python benchmarks/fuzz_captures.py [COUNT [FIRST [WORKERS]]]`.
 
 What no verb may do (a traceback, a second sentence, a control character, more
 time or memory than a small file deserves) is printed with the number that does it, and the exit code is then 1.
@@ -38,10 +38,9 @@ def fuzz(numbers: Iterable[int]) -> list[str]:
     return found
 
 
-def main(count: int = 10_000, first: int = 0) -> int:
-    """Fuzz on all cores."""
+def main(count: int = 10_000, first: int = 0, workers: int = os.cpu_count() or 1) -> int:
+    """Fuzz on all cores, or on as many as are asked for."""
     start = time.perf_counter()
-    workers = os.cpu_count() or 1
     batches = [range(begin, min(begin + BATCH, first + count)) for begin in range(first, first + count, BATCH)]
     found: list[str] = []
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:  # tells when a worker dies

@@ -1,6 +1,6 @@
 """Run programs whose threads train under verbs and under the library, again and again, and count the failures.
 
-python benchmarks/threads.py [--runs 200] [--only pool] [--verbs check,grads]
+python benchmarks/threads.py [--runs 200] [--only pool] [--verbs "check,grads,fit --real"]
 
 A failure is a signal, a traceback, no end within two minutes, an exit code that the verb has no use for, or calls that
 an error of ours kept from being looked at; its output is left in the folder for temporary files. Twenty runs of a verb
@@ -96,6 +96,30 @@ try:
 finally:
     losses.put(None)
     thread.join()
+""",
+    "daemons": """
+import atexit
+is_ready, is_over = threading.Event(), threading.Event()
+def forever():
+    step = trainer()
+    while not is_over.is_set():
+        step()
+        is_ready.set()
+threads = [threading.Thread(target=forever, daemon=True) for _ in range(3)]
+for thread in threads:
+    thread.start()
+atexit.register(lambda: (is_over.set(), [thread.join() for thread in threads]))
+is_ready.wait()
+def join_one(gradient):
+    thread = threading.Thread(target=trainer())
+    thread.start()
+    thread.join()
+    return gradient * 2
+w = torch.ones(4, requires_grad=True)
+for _ in range(4):
+    y = (w * torch.arange(4.0)).exp()
+    y.register_hook(join_one)
+    y.sum().backward()
 """,
     "churn": """
 has_ended = threading.Event()
@@ -222,7 +246,8 @@ def main() -> None:
                 file = folder / f"{key.replace(' ', '_')}.py"
                 file.write_text(HEADER + text)
                 for verb in options.verbs.split(","):
-                    report(key, verb, options.runs, lambda n, w=[verb, file.name]: outcomes(w, folder, n))
+                    words = [*verb.split(), file.name]
+                    report(key, verb, options.runs, lambda n, words=words: outcomes(words, folder, n))
 
 
 def report(key: str, verb: str, runs: int, run: Callable[[int], list[str]]) -> None:

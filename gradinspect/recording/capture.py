@@ -15,7 +15,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
 from gradinspect.recording.compilation import with_compilation
 from gradinspect.recording.compiled import open_compiled
-from gradinspect.recording.frames import FrameTable, file_of, user_frames
+from gradinspect.recording.frames import FrameTable, file_of, this_folder, user_frames
 from gradinspect.recording.modules import assign_modules
 from gradinspect.recording.names.names import Names, collect_names
 from gradinspect.recording.names.variables import Variable, named_model, variables_from
@@ -76,9 +76,9 @@ def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: 
     frame = next(user_frames(sys._getframe(1)), None)
     named = [output._replace(name=output.name or _variable_name(output, frame)) for output in found]
     moment = Moment(
-        source=file_of(frame, Path.cwd()),
+        source=file_of(frame, this_folder()),
         frame=frame,
-        base_folder=Path.cwd(),
+        base_folder=this_folder(),
         variables=named_model(model, frame),
         opens_compiled=True,
     )

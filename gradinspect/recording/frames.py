@@ -4,13 +4,14 @@ A frame is the user's if its file belongs neither to torch, nor to the standard 
 packages count as the user's: the line of a model in `transformers` says more than the call of its trainer.
 """
 
-import linecache
 import os
 import re
 import site
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
+from os import getcwd
+from os.path import abspath
 from pathlib import Path, PureWindowsPath
 from threading import Lock
 from types import CodeType, FrameType
@@ -20,6 +21,7 @@ import torch
 
 from gradinspect.graph import Frame
 from gradinspect.recording.notebook_cells import cell_name
+from gradinspect.recording.source_text import line_of, remember_loader
 from gradinspect.torch_api.dynamo import is_generated, uncompiled
 
 # Where letters differ in case only, as in the drive of a Windows path, files are the same.
@@ -122,7 +124,7 @@ class FrameTable:
             known = codes.get(id(code))
             if known is None:
                 known = codes[id(code)] = _KnownCode(code)
-                linecache.lazycache(code.co_filename, frame.f_globals)  # the source may be in a zip file
+                remember_loader(frame)  # the source may be in a zip file
                 self.has_handlers = self.has_handlers or (known.is_users and code.co_name == HANDLER)
             if known.is_users:
                 chain += (id(code), frame.f_lasti)
@@ -151,7 +153,7 @@ class FrameTable:
     def describe(self, number: int) -> str:
         """Write a frame as `train.py:22  losses.append(loss)`."""
         code, line, _ = self._keys[number]
-        text = linecache.getline(code.co_filename, line).strip()
+        text = line_of(code.co_filename, line)
         return f"{line_name(code.co_filename, line)}  {text}".rstrip()
 
     def chain(self, number: int) -> Iterator[tuple[CodeType, int]]:
@@ -236,7 +238,7 @@ def line_record(code: CodeType, line: int, base_folder: Path, caller: int | None
         file=short_file_name(code.co_filename, base_folder),
         line=line,
         function=code.co_qualname,
-        code=linecache.getline(code.co_filename, line).strip(),
+        code=line_of(code.co_filename, line),
         caller=caller,
         is_library=_normal(code.co_filename).startswith(_INSTALLED),
     )
@@ -245,7 +247,7 @@ def line_record(code: CodeType, line: int, base_folder: Path, caller: int | None
 def source_line(file: str, line: int, base_folder: Path) -> Frame:
     """Make the record of a line that was found in a file, rather than in a running program."""
     name = short_file_name(file, base_folder)
-    return Frame(file=name, line=line, code=linecache.getline(file, line).strip())
+    return Frame(file=name, line=line, code=line_of(file, line))
 
 
 def lines_in_stack(stack: str) -> list[tuple[str, int, str]]:
@@ -301,7 +303,7 @@ def file_of(frame: FrameType | None, base_folder: Path) -> str:
 
 def lines_from(frame: FrameType, count: int) -> list[str]:
     """Return the current line of a frame and those after it."""
-    return [linecache.getline(frame.f_code.co_filename, frame.f_lineno + offset).strip() for offset in range(count)]
+    return [line_of(frame.f_code.co_filename, frame.f_lineno + offset) for offset in range(count)]
 
 
 def line_name(file: str, line: int) -> str:
@@ -311,6 +313,14 @@ def line_name(file: str, line: int) -> str:
 
 def _last_part(file: str) -> str:
     return PureWindowsPath(file).name if _WINDOWS.match(file) else file.rpartition("/")[2]
+
+
+def this_folder() -> Path:
+    """Return the current folder; the root where nothing tells it, as where it was deleted."""
+    try:
+        return Path(getcwd())  # noqa: PTH109  # `Path.cwd` looks it up in `os`
+    except Exception:  # or the program has put something in the place of what tells it
+        return Path(os.sep)
 
 
 def short_file_name(file: str, base_folder: Path) -> str:
@@ -323,7 +333,10 @@ def short_file_name(file: str, base_folder: Path) -> str:
         return cell or file
     if os.name != "nt" and _WINDOWS.match(file):  # of code that was compiled there
         return _short_windows_name(PureWindowsPath(file))
-    path = Path(os.path.abspath(file))  # noqa: PTH100  # resolve() would follow links to paths the user never used
+    try:
+        path = Path(abspath(file))  # noqa: PTH100  # resolve() would follow links to paths the user never used
+    except Exception:  # the program has put something in the place of what tells the current folder
+        return "/".join(file.split("/")[-2:])
     try:
         return path.relative_to(base_folder).as_posix()
     except ValueError:

@@ -4,7 +4,6 @@ Files are read through linecache, as tracebacks read them; a file that is not th
 """
 
 import ast
-import linecache
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from gradinspect.recording.frames import is_own_file
+from gradinspect.recording.source_text import lines_of
 from gradinspect.syntax import parse
 
 MAX_FILES = 32  # that are kept
@@ -55,7 +55,7 @@ def own_sources(text: str) -> Iterator[str]:
     modules = [sys.modules.get("__main__"), *loaded]
     files = (vars(module).get("__file__") for module in modules if isinstance(module, ModuleType))
     for file in dict.fromkeys(file for file in files if isinstance(file, str)):
-        if is_own_file(file) and any(text in line for line in linecache.getlines(file)):
+        if is_own_file(file) and any(text in line for line in lines_of(file)):
             yield file
 
 
@@ -250,7 +250,7 @@ def _constants(node: ast.expr) -> list[str]:
 @lru_cache(maxsize=MAX_FILES)
 def _tree(file: str) -> Any:
     try:
-        return parse("".join(linecache.getlines(file)))
+        return parse("".join(lines_of(file)))
     except (SyntaxError, ValueError, RecursionError):
         return None
 

@@ -1,11 +1,11 @@
 """Intercept each call of the program to torch's backward engine before it starts."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from os import getpid
 from threading import Lock, get_ident
 from types import FrameType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -118,7 +118,7 @@ class EngineInterceptor:
         self.problem: Exception | None = None  # an error of ours in a callback
         self._on_call = on_call
         self._on_missed = on_missed
-        self.pid = os.getpid()  # of the process whose calls are reported
+        self.pid = getpid()  # of the process whose calls are reported
         self._patched = ExitStack()
 
     def __enter__(self) -> Self:
@@ -209,7 +209,7 @@ class EngineInterceptor:
             and (self._all_threads or get_ident() == self._thread or get_ident() not in _intercepting)
             and (self.recorder is None or self.recorder.scope.is_here())
             and not is_inside_backward()
-            and os.getpid() == self.pid
+            and getpid() == self.pid
             and not is_traced(outputs, sees_fake=self._sees_fake)
             and not is_learning_shapes(sys._getframe(1))
         )

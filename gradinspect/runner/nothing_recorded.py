@@ -17,6 +17,16 @@ _IN_COMPILED = (
 )
 
 
+def hidden_by_errors(request: Request, counts: CallCounts, notes: Sequence[str]) -> GradInspectError | None:
+    """Say that errors of ours have hidden all calls; None if there was none, or no call."""
+    if not notes or not (counts.backwards or counts.grads):
+        return None
+    return GradInspectError(
+        f"'{request.label}' {_called(counts)}, and gradinspect could look at none of these calls.",
+        f"{' '.join(notes)} Please report it to its developers.",
+    )
+
+
 def nothing_recorded(
     request: Request, observer: Observer[Any], counts: CallCounts, models: Mapping[str, str], *, has_compiled: bool
 ) -> GradInspectError:

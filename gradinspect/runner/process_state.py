@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from os import getcwd
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -192,8 +193,8 @@ def _make_current(state: _State) -> None:
 
 def _folder() -> str | None:
     try:
-        return str(Path.cwd())
-    except FileNotFoundError:
+        return getcwd()  # noqa: PTH109  # `Path.cwd` looks it up in `os`
+    except Exception:  # it was deleted, or the program has put something in the place of what tells it
         return None
 
 

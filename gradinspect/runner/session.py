@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from os import getpid
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -25,7 +26,7 @@ from gradinspect.runner.callables.inputs import make_inputs
 from gradinspect.runner.callables.output_loss import run_backward
 from gradinspect.runner.callables.placement import device_of, move
 from gradinspect.runner.engine import CallCounts, CallEnd, EngineCall, EngineInterceptor, missed_notes
-from gradinspect.runner.nothing_recorded import nothing_recorded
+from gradinspect.runner.nothing_recorded import hidden_by_errors, nothing_recorded
 from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.process_state import ProcessState
 from gradinspect.runner.programs.namespaces import base_folder, call_of, models_in, namespace_of, variables_of
@@ -155,10 +156,11 @@ class Session(Generic[T]):
         if problem is not None:
             raise problem
         if result is None:
-            raise nothing_recorded(
+            notes, counts = tuple(self._run.recorder.errors.notes()), self._run.interceptor.counts
+            raise hidden_by_errors(self._request, counts, notes) or nothing_recorded(
                 self._request,
                 self._observer,
-                self._run.interceptor.counts,
+                counts,
                 self._models,
                 has_compiled=self._run.recorder.has_run_compiled,
             )
@@ -217,7 +219,7 @@ class Session(Generic[T]):
     def _after(self, end: ProgramEnd) -> None:
         """Handle the end of a script, and record its remaining tensors if nothing was recorded before."""
         request = self._request
-        if os.getpid() != self._run.interceptor.pid:
+        if getpid() != self._run.interceptor.pid:
             leave_as_python(end)
         self._run.has_failed = end.error is not None or bool(end.exit_code)
         if end.error is not None:
@@ -401,7 +403,7 @@ class Session(Generic[T]):
         original = os._exit
 
         def _exit(status: int) -> None:
-            if os.getpid() == self._run.interceptor.pid:
+            if getpid() == self._run.interceptor.pid:
                 self._deliver_early()
             original(status)
 
@@ -436,7 +438,7 @@ class Session(Generic[T]):
             sys.stdout.flush()
 
     def _restore(self) -> None:
-        if os.getpid() == self._run.interceptor.pid:
+        if getpid() == self._run.interceptor.pid:
             self._process_state.restore()
 
 

@@ -9,9 +9,9 @@ no timers and few signals.
 
 import faulthandler
 import signal
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import get_ident, main_thread
 from types import FrameType
 from typing import Any
 
@@ -101,7 +101,7 @@ class ProgramSignals:
 
 
 def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
+    return get_ident() == main_thread().ident
 
 
 def _handlers() -> dict[int, Any]:

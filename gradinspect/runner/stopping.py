@@ -36,8 +36,9 @@ import os
 import signal
 import sys
 import threading
-import time
 from contextlib import suppress
+from threading import get_ident, main_thread
+from time import sleep
 from types import FrameType
 from typing import Any, Self
 
@@ -67,12 +68,12 @@ class Stopper:
         )  # held until the end; an Event calls builtins that the program may have replaced
         self._until_end.acquire()
         self._last_word = threading.Lock()  # of who ends the process: NOTE [Who ends the process]
-        self._main = threading.main_thread()
+        self._main = main_thread()
         self._signal_handler: Any = None
 
     def __enter__(self) -> Self:
         """Let other threads reach the main thread. NOTE [A stop from another thread]."""
-        if _SIGNAL > 0 and hasattr(signal, "pthread_kill") and threading.current_thread() is self._main:
+        if _SIGNAL > 0 and hasattr(signal, "pthread_kill") and get_ident() == self._main.ident:
             self._signal_handler = signal.signal(_SIGNAL, self._stop_main)
         return self
 
@@ -95,7 +96,7 @@ class Stopper:
         self._begin()
         self._watch(program_frame)
         if is_first:
-            in_main = threading.current_thread() is self._main
+            in_main = get_ident() == self._main.ident
             if not in_main:
                 self._wake_main()
             patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
@@ -168,8 +169,8 @@ class Stopper:
         if has_ended:
             self._until_end.release()  # for others who wait
             while self._main.is_alive():  # until the interpreter begins to wait for other threads
-                time.sleep(_PAUSE_S)  # not `join`, which needs what a program may have deleted, such as sys.excepthook
-            time.sleep(PATIENCE_AT_EXIT_S)
+                sleep(_PAUSE_S)  # not `join`, which needs what a program may have deleted, such as sys.excepthook
+            sleep(PATIENCE_AT_EXIT_S)
         atexit._run_exitfuncs()
         with suppress(Exception):
             sys.stdout.flush()
@@ -184,7 +185,7 @@ class Stopper:
             raise make_stop(is_in_test=_is_in_test(frame))
 
     def _watch(self, frame: FrameType | None) -> None:
-        thread = threading.get_ident()
+        thread = get_ident()
         if thread not in self._tracers:
             self._tracers[thread] = _FrameTracer(is_in_test=_is_in_test(frame))
         self._tracers[thread].begin(_stack(frame, in_main=thread == self._main.ident))

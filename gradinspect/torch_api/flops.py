@@ -58,7 +58,7 @@ def _formulas() -> Mapping[Any, Any]:
     """Import them when they are needed: where torch is built for CUDA, they import triton."""
     try:
         formulas = dict(importlib.import_module("torch.utils.flop_counter").flop_registry)
-    except (ImportError, AttributeError):
+    except Exception:  # the program may have put something in the place of what it calls as it is imported
         return {}
     for operator, formula in _RECURRENT.items():
         if hasattr(torch.ops.aten, operator):

@@ -227,6 +227,22 @@ def test_backward_in_a_thread(tmp_path: Path) -> None:
     assert "another thread than the one that runs the program calls backward" in " ".join(done.stdout.split())
 
 
+def test_what_is_alive_is_not_looked_at_while_another_thread_trains(tmp_path: Path) -> None:
+    """It frees storages without a lock, and torch ends the process if we hold an object of one of them meanwhile."""
+    file = tmp_path / "beside.py"
+    file.write_text(
+        "import threading\nimport torch\nhas_run, is_over = threading.Event(), threading.Event()\n"
+        "def beside():\n    torch.ones(2, requires_grad=True).sum().backward()\n    has_run.set()\n    is_over.wait()\n"
+        "thread = threading.Thread(target=beside)\nthread.start()\nhas_run.wait()\n"
+        "model = torch.nn.Linear(3, 1)\nmodel(torch.ones(2, 3)).sum().backward()\nis_over.set()\nthread.join()\n"
+    )
+
+    done = gradinspect("overview", file)
+
+    assert done.returncode == 0
+    assert "At least" not in done.stdout
+
+
 @pytest.mark.slow
 def test_what_is_inside_compiled_nodes_is_counted_as_on_the_other_screens(tmp_path: Path) -> None:
     """Its operators, and the modules that hold the bytes; gradients are measured outside of them, and that is said."""

@@ -66,7 +66,7 @@ class FlowRow(Record, frozen=True, kw_only=True):
     path: str
     class_name: str
     call: int
-    depth: int
+    depth: int  # of how many calls with a row it is inside
     node: int  # its last node of the forward pass
     stats: GradientStats
 
@@ -134,7 +134,7 @@ def unmeasured_notes(graph: Graph) -> tuple[str, ...]:
     for ran in gradients_of(graph).nodes:
         reasons.update({one for one in (*ran.incoming, *ran.outgoing) if isinstance(one, str)})
     texts = (
-        f"Gradients at {format_count(number, 'node')} were not measured: {reason}."
+        f"Gradients at {format_count(number, 'node')} were not measured: {reason.rstrip('.')}."
         for reason, number in reasons.most_common()
     )
     found = gradients_of(graph)
@@ -191,6 +191,7 @@ def flow_rows(graph: Graph) -> tuple[FlowRow, ...]:
 def _flow(graph: Graph) -> Iterator[FlowRow]:
     """Yield each module call; a smaller id is closer to the loss."""
     seen: set[int] = set()
+    depths: dict[int, int] = {}  # of calls that have a row
     for ran in gradients_of(graph).nodes:
         call = graph.nodes[ran.node].module
         if call is None or call in seen:  # and so were the calls around it
@@ -200,13 +201,14 @@ def _flow(graph: Graph) -> Iterator[FlowRow]:
         while call is not None:
             line.append(call)
             call = graph.modules[call].parent
-        for depth, index in enumerate(reversed(line)):
+        for place, index in enumerate(reversed(line)):
             if index in seen or (stats is None and not is_any_unmeasured(ran.incoming)):
                 continue
             seen.add(index)  # unmeasured: what is inside it has another gradient
             if stats is not None:
                 module = graph.modules[index]
-                yield FlowRow(path=module.path, class_name=module.class_name, call=module.call, depth=depth,
+                depths[index] = sum(outer in depths for outer in line[len(line) - place :])
+                yield FlowRow(path=module.path, class_name=module.class_name, call=module.call, depth=depths[index],
                               node=ran.node, stats=stats)  # fmt: skip
 
 

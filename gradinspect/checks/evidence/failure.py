@@ -8,7 +8,6 @@ the program.
 
 import ast
 import dis
-import linecache
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -30,6 +29,7 @@ from gradinspect.recording.frames import is_own_file, line_record, source_line
 from gradinspect.recording.names.variables import isinstance_safely, own_variables
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import assignment_before, first_read, last_line
+from gradinspect.recording.source_text import lines_of
 from gradinspect.syntax import parse
 from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
 from gradinspect.torch_api.patching.originals import ops
@@ -194,7 +194,7 @@ def _named(step: TracebackType) -> Iterator[tuple[str, torch.Tensor]]:
 def _names_in(file: str, line: int) -> list[ast.expr]:
     """List the names and attributes that the statement on a line reads, the longest of each chain only."""
     try:
-        tree = parse("".join(linecache.getlines(file)))
+        tree = parse("".join(lines_of(file)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     around = [

@@ -145,6 +145,9 @@ class OverviewObserver(Observer[Overview]):
         return CallEnd(finish, end.abandon)
 
     def _note_alive(self, labels: Iterator[Label], at: Moment) -> None:
+        others = self._run.recorder.others
+        if others.num_calls and others.are_running():  # what they free meanwhile must have no object of ours
+            return
         try:
             with self._run.process_state.restored():
                 alive = measure_alive(labels, at)

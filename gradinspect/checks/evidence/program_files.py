@@ -1,6 +1,5 @@
 """The program's own files that findings name, or that have ignore comments, and what one line of them makes."""
 
-import linecache
 import os
 import sys
 from collections import defaultdict
@@ -12,6 +11,7 @@ from gradinspect.checks.ignore_comments import program_file
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import FrameTable, is_own_file, short_file_name
 from gradinspect.recording.source_structure import makers_of, own_sources
+from gradinspect.recording.source_text import line_of, lines_of
 
 
 def program_files(frames: FrameTable, findings: Sequence[Finding], base_folder: Path) -> Iterator[ProgramFile]:
@@ -36,7 +36,7 @@ def program_files(frames: FrameTable, findings: Sequence[Finding], base_folder: 
             continue
         known.add(name)
         path = "" if file.startswith("<") else os.path.abspath(file)  # noqa: PTH100  # as in short_file_name
-        found = program_file(name, path, linecache.getlines(file), seen.get(file, ()), named.get(name, ()))
+        found = program_file(name, path, lines_of(file), seen.get(file, ()), named.get(name, ()))
         if found.ignores or name in named:
             yield found
 
@@ -65,4 +65,4 @@ def maker_line(class_name: str, base_folder: Path) -> Frame | None:
     if len(found) != 1:
         return None
     ((file, line),) = found
-    return Frame(file=short_file_name(file, base_folder), line=line, code=linecache.getline(file, line).strip())
+    return Frame(file=short_file_name(file, base_folder), line=line, code=line_of(file, line))

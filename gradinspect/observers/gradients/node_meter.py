@@ -5,8 +5,8 @@ An addition passes on the same tensor that it got. If it leads to only one node,
 known. Both are seen at the same time, after the node has run, because the node's code may write into its gradient.
 """
 
-import time
 from itertools import count
+from time import perf_counter
 from typing import TypeAlias
 
 import torch
@@ -74,7 +74,7 @@ class NodeMeter(Struct, gc=False):
         if not self.leaving.permutes:
             known = shared.passed_on.pop(self.number, None)
             self.incoming = shared.measurements.measure(incoming) if known is None else known
-        self.began = time.perf_counter()
+        self.began = perf_counter()
 
     @uncompiled
     def after(self, outgoing: Gradients, incoming: Gradients) -> None:  # noqa: C901, PLR0912  # it runs for each node
@@ -87,7 +87,7 @@ class NodeMeter(Struct, gc=False):
                 self.incoming = shared.passed_on.pop(self.number, None)
                 reached = incoming if self.incoming is None else ()
         else:
-            self.seconds = max(0.0, time.perf_counter() - self.began) if self.is_timed else None
+            self.seconds = max(0.0, perf_counter() - self.began) if self.is_timed else None
         here = leaving.here + self.places
         gradients = (*reached, *[outgoing[place] for place in here]) if here else reached
         if gradients:

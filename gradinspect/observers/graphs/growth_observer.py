@@ -5,8 +5,8 @@ earlier iterations, but for those of this call's own graph that no earlier call 
 may be computed before the backward of the discriminator.
 """
 
-import gc
 from collections.abc import Callable, Iterator, Mapping
+from gc import collect
 from typing import Any
 
 import torch
@@ -81,7 +81,7 @@ class GrowthObserver(Observer[Growth]):
 
     def observe(self, call: EngineCall) -> None:
         """Count what is alive as a backward call starts. Runs the garbage collector first."""
-        gc.collect()
+        collect()
         self._kind = call.kind
         live = LiveGraph(tensors_with_graph(), self._recorder.others, call.outputs)
         try:

@@ -19,6 +19,7 @@ import torch
 from gradinspect.recording.frames import is_user_file, line_name, user_frames
 from gradinspect.recording.names.variables import is_one_of, isinstance_safely, local_variables
 from gradinspect.recording.notebook_cells import cell_name
+from gradinspect.recording.source_text import line_of, lines_of
 from gradinspect.syntax import parse
 from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
 
@@ -214,7 +215,7 @@ def _last_name(path: str) -> str:
 
 
 def _statements(file: str) -> Iterator[ast.stmt]:
-    source = "".join(linecache.getlines(file))
+    source = "".join(lines_of(file))
     try:
         tree = parse(source)
     except (SyntaxError, ValueError):
@@ -226,7 +227,7 @@ def stores_of(file: str, name: str) -> Iterator[Store]:
     """Yield each statement that stores under a name."""
     for node in _statements(file):
         if any(_names(target, name) for target in _targets(node)):
-            yield Store(file, node.lineno, linecache.getline(file, node.lineno).strip(), _adds(node, name))
+            yield Store(file, node.lineno, line_of(file, node.lineno), _adds(node, name))
 
 
 def _targets(statement: ast.stmt) -> Iterator[ast.expr]:

@@ -90,8 +90,9 @@ class Purposes:
     def gradients(self, leaves: Iterable[torch.Tensor]) -> Iterator[Label]:
         """Label the gradients of some leaves."""
         for leaf in leaves:
-            if leaf.grad is not None:
-                yield self._label(leaf, "gradient")._replace(tensor=leaf.grad)
+            gradient = leaf.grad  # another thread may take it away
+            if gradient is not None:
+                yield self._label(leaf, "gradient")._replace(tensor=gradient)
 
     def of_optimizer(self, optimizer: Optimizer) -> Iterator[Label]:
         """Label the parameters of an optimizer, their gradients, and its state."""

@@ -19,9 +19,9 @@ only when the operator has returned: so before the next one, what the result's n
 with this tensor, so that its kernel makes only a copy of it, if that has another dtype.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from sys import getrefcount
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 from weakref import ref
@@ -246,7 +246,7 @@ class StorageTracker(TorchDispatchMode):
         """Return whether the engine adds to a gradient that only it holds. NOTE [Gradients that the engine adds]."""
         first = args[0]
         key = key_of_storage(ops.untyped_storage(first))
-        is_alone = self._held_once == (num_uses(first), sys.getrefcount(first))
+        is_alone = self._held_once == (num_uses(first), getrefcount(first))
         return is_alone and key in self._allocations and key not in self._made_by_last and not is_grad_enabled()
 
     def _in_place_if_filled(self, func: Any, args: tuple[Any, ...], node: Any) -> Any:
@@ -355,7 +355,7 @@ class _Calibration(TorchDispatchMode):
         """Count as `StorageTracker` does, at the same depth of calls."""
         first = args[0]
         key_of_storage(ops.untyped_storage(first))
-        self.held = (num_uses(first), sys.getrefcount(first))
+        self.held = (num_uses(first), getrefcount(first))
 
 
 def _calibrated() -> _Held | None:

@@ -4,7 +4,6 @@ What comes in: the frames of backward calls, and the ledger. What goes out: whic
 line, and which hold memory of earlier steps but are read again. Whether deleting one lowers the peak shows a run.
 """
 
-import linecache
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from gradinspect.observers.memory.storage_ledger import Allocation, Ledger
 from gradinspect.recording.frames import is_own_file, short_file_name, user_frames
 from gradinspect.recording.names.variables import LARGEST_CONTAINER, is_one_of, isinstance_safely, own_variables
 from gradinspect.recording.outputs import outputs_in
+from gradinspect.recording.source_text import line_of, lines_of
 from gradinspect.recording.values.storages import plain_tensors
 
 MIN_SHARE = 0.01  # of the peak
@@ -85,7 +85,7 @@ class HeldVariables:
         return (self._base_folder / short_file_name(file, self._base_folder)).absolute() == Path(file).absolute()
 
     def _deletion(self, seen: _Seen, allocations: list[Allocation]) -> DeleteVariable | None:
-        spot = deletable_after("".join(linecache.getlines(seen.file)), seen.line, seen.name)
+        spot = deletable_after("".join(lines_of(seen.file)), seen.line, seen.name)
         if spot is None:
             return None
         return DeleteVariable(
@@ -93,7 +93,7 @@ class HeldVariables:
             file=short_file_name(seen.file, self._base_folder),
             line=spot.line,
             indent=spot.indent,
-            code=linecache.getline(seen.file, spot.line).strip(),
+            code=line_of(seen.file, spot.line),
             num_bytes=sum(allocation.num_bytes for allocation in allocations),
         )
 

@@ -1,7 +1,6 @@
 """What a program calls a module or an optimizer, and the line after which code can change it."""
 
 import ast
-import linecache
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from gradinspect.analyses.planning.code import can_be_written, part_of
 from gradinspect.recording.frames import short_file_name, user_frames
 from gradinspect.recording.names.names import module_paths
 from gradinspect.recording.names.variables import local_variables, variables_in
+from gradinspect.recording.source_text import line_of, lines_of
 from gradinspect.syntax import parse
 
 
@@ -69,7 +69,7 @@ def place_of(calls: Sequence[Called], base_folder: Path, unnamed: str) -> NamedP
             return NamedPlace(
                 name=called.name,
                 after=f"{short_file_name(called.file, base_folder)}:{end}",
-                code=linecache.getline(called.file, end).strip(),
+                code=line_of(called.file, end),
                 indent=after.col_offset,
             )
     return NamedPlace(name=calls[0].name if calls else unnamed)
@@ -79,7 +79,7 @@ def ready_after(called: Called) -> ast.stmt | None:
     """Find the last statement before a call that assigns the name, in a block that the call is in too."""
     file, line, name = called
     try:
-        tree = parse("".join(linecache.getlines(file)))
+        tree = parse("".join(lines_of(file)))
     except (SyntaxError, ValueError):
         return None
     found: ast.stmt | None = None

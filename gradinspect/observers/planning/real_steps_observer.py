@@ -1,8 +1,8 @@
 """Run whole training steps under a plan on real tensors: how long they take, and what gradients they compute."""
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from time import perf_counter
 from typing import Any
 from weakref import ref
 
@@ -38,7 +38,7 @@ class RealStepsObserver(Observer[RealSteps]):
         self._leaves: list[Any] = []  # of the last backward call, weakly
         self._parameters: tuple[Digest, ...] = ()
         self._seconds: list[float] = []
-        self._last_end = time.perf_counter()
+        self._last_end = perf_counter()
         self._is_complete = False
 
     @property
@@ -77,10 +77,10 @@ class RealStepsObserver(Observer[RealSteps]):
         return RealSteps(seconds=tuple(self._seconds), gradients=tuple(self._gradients), parameters=self._parameters)
 
     def _call_ended(self, call: EngineCall, leaves: list[Any]) -> None:
-        began = time.perf_counter()
+        began = perf_counter()
         self._gradients.append(digests_of(leaves))
         leaves.clear()
-        self._last_end += time.perf_counter() - began  # our own time
+        self._last_end += perf_counter() - began  # our own time
         self._phases.call_ends(call)
         self._step_may_end()
 
@@ -98,11 +98,11 @@ class RealStepsObserver(Observer[RealSteps]):
         if not self._phases.is_between or self._phases.step > self._asked:
             return
         wait_for_device()
-        now = time.perf_counter()
+        now = perf_counter()
         if len(self._seconds) == self._phases.step:
             self._seconds[-1] += now - self._last_end
         else:
             self._seconds.append(now - self._last_end)
         leaves = (reference() for reference in self._leaves)
         self._parameters = digests_of_values(leaf for leaf in leaves if leaf is not None)
-        self._last_end = time.perf_counter()
+        self._last_end = perf_counter()

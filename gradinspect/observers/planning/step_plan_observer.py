@@ -1,9 +1,9 @@
 """Run whole training steps under a plan: their memory, their work, and what could be changed."""
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from os import getpid
 
 import msgspec
 import torch
@@ -103,7 +103,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         stop_pausing(self._run.recorder)  # a copy goes on recording, unlike a child of the program
         request = branches.wait()
         pause_in_children(self._run.recorder)
-        self._run.interceptor.pid = os.getpid()
+        self._run.interceptor.pid = getpid()
         if request is None:  # copies have said what there is to say
             self._run.stop(sys._getframe())
         plan = NO_CHANGE if request is None else msgspec.json.decode(request, type=Plan)

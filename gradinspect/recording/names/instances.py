@@ -6,7 +6,7 @@ SystemError because of the extra reference. `gc.get_referrers` of the classes re
 instance does.
 """
 
-import gc
+from gc import get_referrers
 from typing import Any
 
 
@@ -19,4 +19,4 @@ def instances_of(root: type) -> list[Any]:
         if id(kind) not in kinds:
             kinds[id(kind)] = kind
             todo.extend(type.__subclasses__(kind))
-    return [item for item in gc.get_referrers(*kinds.values()) if id(type(item)) in kinds]
+    return [item for item in get_referrers(*kinds.values()) if id(type(item)) in kinds]

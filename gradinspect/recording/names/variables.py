@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
+from sys import getrefcount
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, cast
 
@@ -26,7 +27,7 @@ _CONTAINERS = (list, tuple, set, frozenset)
 _BEFORE_TARGETS = frozenset(("FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP"))
 _ASKS_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
 _ASSERTS_OF_PYTEST = "@py_builtins"  # it adds calls of locals() to each assert, and keeps nothing of them
-_EMPTY_REFERENCES = sys.getrefcount(dict(a=1)) + 2  # the frame's own and the variable's  # noqa: C408
+_EMPTY_REFERENCES = getrefcount(dict(a=1)) + 2  # the frame's own and the variable's  # noqa: C408
 
 
 class Variable(NamedTuple):
@@ -146,7 +147,7 @@ def local_variables(frame: FrameType) -> dict[str, object]:
         return {}
     snapshot = frame.f_locals
     variables = dict(snapshot)
-    if sys.getrefcount(snapshot) <= _EMPTY_REFERENCES:
+    if getrefcount(snapshot) <= _EMPTY_REFERENCES:
         snapshot.clear()
     return variables
 

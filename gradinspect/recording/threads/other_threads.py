@@ -14,8 +14,8 @@ recorded thread are remembered. A tensor that a function there takes, with the n
 one of its results, was made elsewhere: its node is marked as unknown, with all that only it leads to.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from sys import _current_frames
 from threading import Lock, get_ident
 from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -97,7 +97,7 @@ class OtherThreads:
     def are_running(self) -> bool:
         """Return whether there are other threads of the program now."""
         here = get_ident()
-        return not all(_is_ours(frame) for thread, frame in sys._current_frames().items() if thread != here)
+        return not all(_is_ours(frame) for thread, frame in _current_frames().items() if thread != here)
 
     def be_strict(self) -> None:
         """Remember what the recorded thread makes. NOTE [Threads that are not followed]."""

@@ -4,9 +4,9 @@ The collector would traverse a growing record again and again. It is one for all
 pause ends it.
 """
 
-import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from gc import disable, enable, isenabled
 
 from gradinspect.torch_api.patching.forks import in_our_state, lock_of_process
 
@@ -38,9 +38,9 @@ def collector_paused() -> Iterator[None]:
 def _pause(place: object) -> None:
     with _Pauses.lock:
         if not _Pauses.places:
-            _Pauses.was_enabled = gc.isenabled()
+            _Pauses.was_enabled = isenabled()
             _Pauses.places.add(place)
-            gc.disable()
+            disable()
         _Pauses.places.add(place)
 
 
@@ -49,4 +49,4 @@ def _go_on(place: object) -> None:
     with _Pauses.lock:
         _Pauses.places.discard(place)
         if not _Pauses.places and _Pauses.was_enabled:
-            gc.enable()
+            enable()

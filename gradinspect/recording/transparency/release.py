@@ -14,12 +14,13 @@ import ctypes
 import gc
 import sys
 from collections.abc import Sequence
+from sys import getrefcount
 
 from gradinspect.torch_api.patching.forks import lock_of_process
 
 SMALL_GRAPH = 2_000  # nodes; freeing a chain of that length needs under half a MiB of stack
 _probe = [object()]
-UNSHARED = sys.getrefcount(_probe[-1])  # reference count of a wrapper that only a list holds
+UNSHARED = getrefcount(_probe[-1])  # reference count of a wrapper that only a list holds
 UNSHARED_BY_MAP = next(map(sys.getrefcount, _probe))  # the same, of one that is passed on by `map`
 
 _lock = lock_of_process()
@@ -64,7 +65,7 @@ def release_wrappers() -> None:
     _Releasing.is_on = True
     try:
         for held in tuple(_parked):
-            if held and sys.getrefcount(held[-1]) == UNSHARED:
+            if held and getrefcount(held[-1]) == UNSHARED:
                 _release_unshared(held)
         _parked[:] = [held for held in _parked if len(held) > SMALL_GRAPH]  # a short rest may be freed in any order
         if not _parked and _on_collection in gc.callbacks:
@@ -81,7 +82,7 @@ def _release_unshared(held: list[object]) -> None:
         return
     kept = []
     while held:
-        if sys.getrefcount(held[-1]) == UNSHARED:
+        if getrefcount(held[-1]) == UNSHARED:
             held.pop()
         else:
             kept.append(held.pop())

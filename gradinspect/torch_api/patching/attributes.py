@@ -6,14 +6,14 @@ Our reads must not be among them, and there are hundreds of places that read; so
 by one of ours while we record. It answers code of ours from where torch keeps the attribute, and everybody else by the
 program's property. Nothing is covered where nothing was replaced. What is new in a class is noticed by the number of
 its names, which costs an operator no call of Python. The program's own subclasses of tensors and optimizers are looked
-at as well, before each outermost module call and each backward call.
+at as well, before each outermost module call and each backward call. A `__getattribute__` of theirs is covered too.
 """
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from types import FrameType, GetSetDescriptorType
+from types import FrameType, FunctionType, GetSetDescriptorType
 from typing import Any
 
 import torch
@@ -24,6 +24,8 @@ from gradinspect.torch_api.probes import private
 
 _OURS = __name__.partition(".")[0]
 _BASE = private("torch._C.TensorBase", "a property in the place of an attribute of tensors is read by us too")
+_READ = "__getattribute__"
+_read: Callable[[Any, str], Any] = object.__getattribute__
 _names: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__  # whatever a metaclass answers
 _module: Callable[[type], object] = type.__dict__["__module__"].__get__
 _MISSING = object()
@@ -33,7 +35,7 @@ TENSOR_NAMES: Mapping[str, Any] = vars(torch.Tensor)
 
 
 def _of_instance(name: str) -> Callable[[Any], Any]:
-    return lambda holder: vars(holder).get(name, _MISSING)
+    return lambda holder: _read(holder, "__dict__").get(name, _MISSING)
 
 
 def _originals() -> dict[type, dict[str, Callable[[Any], Any]]]:
@@ -67,6 +69,8 @@ class CoveredAttributes:
                 for name in originals.keys() & names.keys():
                     if type(names[name]) is not _Cover and hasattr(type(names[name]), "__set__"):
                         self._patches.enter_context(patched(Patch(holder, name, partial(_cover, originals[name]))))
+                if type(names.get(_READ)) is FunctionType and names[_READ].__module__ != __name__:
+                    self._patches.enter_context(patched(Patch(holder, _READ, _cover_reads)))
         self.num_seen = len(TENSOR_NAMES)
 
     def close(self) -> None:
@@ -107,6 +111,24 @@ def _cover(read: Callable[[Any], Any], value: Any) -> _Cover:
     cover = _Cover(get, theirs.__set__, getattr(theirs, "__delete__", None), theirs.__doc__)
     cover.theirs = theirs
     return cover
+
+
+def _cover_reads(theirs: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """Make a `__getattribute__` that reads for us as Python does, and for everybody else by the program's."""
+
+    def __getattribute__(holder: Any, name: str) -> Any:  # noqa: N807  # it is one
+        if _is_ours(sys._getframe(1)):
+            try:
+                return _read(holder, name)
+            except AttributeError:
+                pass
+        try:
+            return theirs(holder, name)
+        except BaseException as error:  # NOTE [No frame of ours in a traceback] in `recording.recorder`
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+
+    return __getattribute__
 
 
 def _is_ours(frame: FrameType) -> bool:

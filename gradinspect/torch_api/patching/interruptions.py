@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from inspect import getattr_static
-from threading import current_thread, main_thread
+from threading import get_ident, main_thread
 from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
@@ -30,7 +30,7 @@ def pass_on_interruption(error: Exception) -> None:
 
 def _is_of_handler(error: Exception) -> bool:
     """Return whether a signal handler of the program raised it."""
-    if current_thread() is not main_thread():  # the only one that runs handlers
+    if get_ident() != main_thread().ident:  # the only one that runs handlers
         return False
     handlers = {code for number in signal.valid_signals() if (code := _code_of(signal.getsignal(number))) is not None}
     return any(traceback.tb_frame.f_code in handlers for traceback in _tracebacks(error))

@@ -5,8 +5,9 @@ A program may replace `torch.Tensor.sum` or `torch.stack`, to count calls or to 
 have methods of its own. What we compute with the program's tensors must not be among these calls. So a function on
 tensors is called by `ops`: `ops.sum(x)`, `ops.stack(xs)`. They are taken from the base class of tensors and from the
 object on which torch finds its functions; nobody can change these two. Operators look up methods too: `x * 2` is
-`ops.mul(x, 2)`, and `bool(x)` is `bool(ops.item(x))`. Modes and `__torch_function__` are still asked, unless they are
-off: see `unobserved`.
+`ops.mul(x, 2)`, and `bool(x)` is `bool(ops.item(x))`. What tests of programs mock in the standard library, such as the
+clock, is imported by name, before the program runs: `perf_counter()`, and not `time.perf_counter()`. Modes and
+`__torch_function__` are still asked, unless they are off: see `unobserved`.
 """
 
 from collections.abc import Callable

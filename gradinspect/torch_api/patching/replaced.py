@@ -9,8 +9,8 @@ asked; one written in C has no frame, but it cannot be replaced where it was def
 Source: torch/overrides.py, torch/_tensor.py, torch/csrc/utils/python_arg_parser.cpp, torch 2.13.
 """
 
-import gc
 from collections.abc import Iterator, Mapping
+from gc import get_referents
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -170,7 +170,7 @@ def _held_by(value: Any) -> set[int]:
         if type(item) is FunctionType:  # without its globals, which are all of a module
             around = [item.__closure__, item.__defaults__, item.__kwdefaults__, item.__dict__]
         else:
-            around = gc.get_referents(item)
+            around = get_referents(item)
         new = {id(one): one for one in around if one is not None and id(one) not in seen}
         seen.update(new)
         todo += new.values()

@@ -13,6 +13,7 @@ wait for ever. NOTE [Handlers that raise].
 """
 
 from collections.abc import Callable
+from itertools import count
 from threading import get_ident
 from time import monotonic
 
@@ -34,6 +35,8 @@ class Turns:
         """Forget the calls of other threads, which a forked process does not have."""
         self._monitor = Monitor()
         self._running: dict[int, int] = {}  # thread -> its calls, one inside the other
+        self._latest: dict[int, int] = {}  # thread -> the number of the last time that a call of it has begun or ended
+        self._numbers = count()
         self._observed: set[int] = set()  # those of them with a call that is observed
         self._waiting: set[int] = set()
         self._preparing: int | None = None
@@ -47,7 +50,7 @@ class Turns:
         """Start a call of this thread, and return whether it may be observed: then no other begins before `prepared`.
 
         Args:
-            patience_s: How long to wait while others run and none of them begins or ends.
+            patience_s: How long to wait for a thread in which no call begins or ends.
             to_be_observed: Whether to wait for all others; else only for those that are observed.
         """
         thread = get_ident()
@@ -57,6 +60,7 @@ class Turns:
                 self._preparing = thread
                 self._observed.add(thread)
             self._running[thread] = self._running.get(thread, 0) + 1
+            self._latest[thread] = next(self._numbers)
 
         return self._when_alone(patience_s, begin, to_be_observed=to_be_observed) and to_be_observed
 
@@ -93,8 +97,10 @@ class Turns:
                 self._preparing = None
             if before:
                 self._running[thread] = before
+                self._latest[thread] = next(self._numbers)
             else:
                 self._running.pop(thread, None)
+                self._latest.pop(thread, None)
                 self._observed.discard(thread)
             self._monitor.tell()
 
@@ -116,9 +122,10 @@ class Turns:
     def _when_alone(self, patience_s: float, begin: Callable[[bool], None], *, to_be_observed: bool) -> bool:
         """Wait for others, call a function while nobody else begins or ends, and return whether this thread is alone.
 
-        It is not, if none of the others begins or ends for a while, or for too long in all.
+        It is not, if nothing begins or ends for a while in one of the others, or for too long in all.
         """
         thread, end = get_ident(), monotonic() + LONGEST_S
+        seen: dict[tuple[int, int | None], float] = {}  # what others were seen at, and when first
 
         def is_alone() -> bool:
             return self._is_prepared(thread) and not self._others(thread, to_be_observed=to_be_observed)
@@ -131,8 +138,12 @@ class Turns:
             if thread not in self._waiting:  # a recording may have let it begin, and another makes it wait
                 self._waiting.add(thread)
                 self._monitor.tell()
-            left = end - monotonic()
-            return min(patience_s, left) if self._is_prepared(thread) else left
+            now = monotonic()
+            if not self._is_prepared(thread):
+                return end - now
+            others = self._others(thread, to_be_observed=to_be_observed)
+            since = min((seen.setdefault((other, self._latest.get(other)), now) for other in others), default=now)
+            return min(since + patience_s, end) - now
 
         return self._monitor.when(is_alone, begin_now, wait_s)
 

@@ -7,6 +7,7 @@ from factories import gradient_stats as stats
 from factories import graph, leaf, op
 from msgspec.structs import replace
 
+from gradinspect.analyses.gradients.folded import folded_flow
 from gradinspect.analyses.gradients.observed import (
     GradientNote,
     arriving_norm,
@@ -18,6 +19,7 @@ from gradinspect.analyses.gradients.observed import (
     unmeasured_notes,
 )
 from gradinspect.graph import Frame, Gradients, GradientStats, Graph, ModuleCall, NodeGradients
+from gradinspect.renderers.terminal.gradients.call import GradientsPage
 
 
 def ran(node: int, incoming: float | GradientStats, *outgoing: float | GradientStats) -> NodeGradients:
@@ -175,6 +177,16 @@ def test_unmeasured_is_neither_missing_nor_zero() -> None:
     assert unmeasured_notes(found) == (f"Gradients at 3 nodes were not measured: {WHY}.",)
     assert [row.path for row in flow_rows(found)] == ["", "layers.2", "layers.1"]
     assert [arriving_norm(one) for one in (partly, inner)] == [2.0, None]
+
+
+def test_a_row_is_inside_of_those_that_have_one() -> None:
+    """A module whose output could not be measured has none, and hides nothing of what is inside of it."""
+    found = watched(NodeGradients(node=0, order=0, incoming=(f"{WHY}.",)), ran(1, 2.0, 1.0), ran(2, 1.0))
+    flow = flow_rows(found)
+
+    assert unmeasured_notes(found) == (f"Gradients at 1 node were not measured: {WHY}.",)
+    assert [(row.path, row.depth) for row in flow] == [("layers.1", 0), ("layers.0", 0)]
+    assert [line.plain.split()[0] for line in GradientsPage(width=72).flow(folded_flow(flow))][1] == "layers.0-1"
 
 
 def test_what_is_inside_compiled_nodes_is_not_measured() -> None:

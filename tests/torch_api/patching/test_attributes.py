@@ -159,3 +159,29 @@ def test_a_metaclass_is_not_asked() -> None:
     covered.close()
 
     assert asked == []
+
+
+def test_we_read_past_a_method_that_answers_all_reads() -> None:
+    """Of a program's own optimizer; what only that method has, it is asked for. It stands there again afterwards."""
+    reads: list[str] = []
+
+    class Counted(torch.optim.SGD):
+        def __getattribute__(self, name: str) -> Any:
+            reads.append(name)
+            return "theirs" if name == "made_up" else super().__getattribute__(name)
+
+    covered, theirs = CoveredAttributes(), Counted.__getattribute__
+    optimizer = Counted([torch.ones(1, requires_grad=True)])
+    reads.clear()
+    covered.look()
+    covered.look()
+
+    assert read_by_us(optimizer, "param_groups") is vars(optimizer)["param_groups"]
+    assert read_by_us(optimizer, "made_up") == "theirs"
+    assert reads == ["__dict__", "made_up"]
+    assert optimizer.made_up == "theirs"
+    with pytest.raises(AttributeError) as caught:
+        _ = optimizer.missing
+    assert len(traceback.extract_tb(caught.value.__traceback__)) == 2
+    covered.close()
+    assert Counted.__getattribute__ is theirs

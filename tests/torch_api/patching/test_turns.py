@@ -214,3 +214,31 @@ def call_interrupted_at(place: int, turns: Turns) -> tuple[bool, threading.Threa
     if thread.ident is None:
         thread.start()
     return has_come, thread
+
+
+def test_calls_that_begin_and_end_do_not_let_one_wait_for_another_that_waits_for_it(turns: Turns) -> None:
+    """As where a hook of an observed call joins a thread, while others train."""
+    is_over, has_run = threading.Event(), threading.Event()
+
+    def train() -> None:
+        while not is_over.is_set():
+            turns.enter(0.0, to_be_observed=True)
+            turns.prepared()
+            turns.leave(0)
+
+    def joined() -> None:
+        turns.enter(0.05, to_be_observed=True)
+        turns.prepared()
+        turns.leave(0)
+        has_run.set()
+
+    assert turns.enter(LONG_S, to_be_observed=True)
+    turns.prepared()
+    threads = [in_thread(train), in_thread(joined)]
+
+    assert has_run.wait(LONG_S)
+
+    turns.leave(0)
+    is_over.set()
+    for thread in threads:
+        thread.join(LONG_S)

@@ -2,7 +2,6 @@
 
 import dis
 import inspect
-import linecache
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from math import inf
@@ -20,6 +19,7 @@ from gradinspect.checks.facts.values import CheckedFunction
 from gradinspect.checks.findings import listed
 from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.recording.frames import line_record
+from gradinspect.recording.source_text import line_of
 from gradinspect.runner.engine import EngineInterceptor
 from gradinspect.units import format_count
 
@@ -121,5 +121,5 @@ class CustomFunctions:
         """Find the line of `def backward`, below its decorators."""
         first = code.co_firstlineno
         lines = range(first, first + MAX_DECORATORS)
-        line = next((line for line in lines if "def " in linecache.getline(code.co_filename, line)), first)
+        line = next((line for line in lines if "def " in line_of(code.co_filename, line)), first)
         return line_record(code, line, self._base_folder)

@@ -13,7 +13,6 @@ itself, which no program makes for what is to stay frozen.
 """
 
 import ast
-import linecache
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -31,6 +30,7 @@ from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.names import named_modules
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import enclosing, own_sources, spared_names
+from gradinspect.recording.source_text import lines_of
 from gradinspect.torch_api.modules import own_buffers, own_parameters
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import version_of
@@ -202,7 +202,7 @@ def _may_unfreeze(name: str = "") -> bool:
     files, pattern = own_sources("requires_grad"), _UNFREEZES
     if name:
         pattern = re.compile(rf"\b{re.escape(name.rpartition('.')[2])}\.requires_grad")
-    return any(pattern.search(line) for file in files for line in linecache.getlines(file))
+    return any(pattern.search(line) for file in files for line in lines_of(file))
 
 
 def _asked_in_vain(
