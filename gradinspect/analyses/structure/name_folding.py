@@ -207,14 +207,14 @@ class _Names:
         known = self.patterns.get(name)
         if known is not None:
             return known
-        patterns, numbers = [], list[int]()
+        patterns: list[str] = []
+        numbers: list[int] = []
         for part in name.split("."):  # an index ends with its part, and most parts are those of other names, too
-            known = self._parts.get(part)
-            if known is None:
-                known = self._parts[part] = _read(part)
-            patterns.append(known[0])
-            if known[1]:
-                numbers += known[1]
+            read = self._parts.get(part)
+            if read is None:
+                read = self._parts[part] = _read(part)
+            patterns.append(read[0])
+            numbers += read[1]
         self._numbers[name] = tuple(numbers)
         found = self.patterns[name] = sys.intern(".".join(patterns))
         return found
