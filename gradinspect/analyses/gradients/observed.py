@@ -216,13 +216,15 @@ def fall_of(graph: Graph) -> Fall | None:
     """Compare the innermost modules at both ends of a flow; of several flows, where the gradient changes most.
 
     Networks beside each other, such as two critics, have a flow each, since none passes its gradient to the other.
+    A module that makes the loss is no end: the gradient there is what backward starts from, mostly 1.
 
     Returns:
         None if no flow has two modules with a finite gradient.
     """
     rows = flow_rows(graph)
     inside = [row for row, below in pairwise((*rows, None)) if row and (below is None or below.depth <= row.depth)]
-    usable = {row.node: row for row in inside if row.stats.norm > 0 and row.stats.is_finite}
+    losses = {root.node for root in graph.roots if root.info is not None and not root.info.shape}
+    usable = {row.node: row for row in inside if row.stats.norm > 0 and row.stats.is_finite and row.node not in losses}
     falls = [
         Fall(closest=usable[head], farthest=usable[end], factor=usable[head].stats.norm / usable[end].stats.norm)
         for head, end in _ends(graph, usable).items()

@@ -84,7 +84,7 @@ class AlikeRows(NamedTuple):
     times: int
 
 
-def folded_tensors(rows: Sequence[SavedRow], max_rows: int | None = None) -> list[AlikeRows]:
+def folded_tensors(rows: Sequence[SavedRow], max_rows: int | None = None, *, by_line: bool = True) -> list[AlikeRows]:
     """Return the tensors among some rows, those of equal blocks as one row, the largest first.
 
     Rows are alike if they say the same, in modules whose names differ in an index only; what compiled code keeps is
@@ -93,10 +93,11 @@ def folded_tensors(rows: Sequence[SavedRow], max_rows: int | None = None) -> lis
     Args:
         rows: Of the table.
         max_rows: If more than these are needed for nearly all bytes, those of different sizes share a row, too.
+        by_line: Whether rows of different lines say different things: not where lines are not shown.
     """
-    folded = _folded(rows, lambda value: value)
+    folded = _folded(rows, lambda value: value, by_line=by_line)
     is_long = max_rows is not None and num_of_nearly_all(folded) > max_rows
-    return _folded(rows, without_numbers) if is_long else folded
+    return _folded(rows, without_numbers, by_line=by_line) if is_long else folded
 
 
 def num_of_nearly_all(folded: Sequence[AlikeRows]) -> int:
@@ -105,13 +106,13 @@ def num_of_nearly_all(folded: Sequence[AlikeRows]) -> int:
     return bisect_left(sums, NEARLY_ALL * sums[-1]) + 1 if sums and sums[-1] else 0
 
 
-def _folded(rows: Sequence[SavedRow], sizes: Callable[[str], str]) -> list[AlikeRows]:
+def _folded(rows: Sequence[SavedRow], sizes: Callable[[str], str], *, by_line: bool) -> list[AlikeRows]:
 
     def look(row: SavedRow) -> tuple[object, ...]:
         is_shared = row.shared_with is not None
         attribute = row.attribute if row.kept_by_eager is None else _without_index(row.attribute)
         what = row.node_name, attribute, sizes(row.value), row.kept_by_eager
-        return *what, row.status, row.origin, row.source, is_shared
+        return *what, row.status, row.origin, row.source if by_line else None, is_shared
 
     tensors = (row for row in rows if row.kind == "tensor")
     groups = alike(tensors, lambda row: (row.module, row.origin_name), look)
@@ -133,6 +134,7 @@ def _together(rows: Sequence[SavedRow]) -> SavedRow:
         module=name_of_all(row.module for row in rows),
         module_name=name_of_all(row.module_name for row in rows),
         origin_name=name_of_all(row.origin_name for row in rows),
+        source=rows[0].source if len({row.source for row in rows}) == 1 else None,
     )
 
 

@@ -1,7 +1,6 @@
-"""Held memory by module: a tree whose totals add up, with equal neighbors (the blocks of a transformer) merged."""
+"""Held memory by module: a tree whose totals add up, with equal modules (the blocks of a transformer) merged."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import groupby
 from typing import Final
 
 from msgspec.structs import replace
@@ -42,7 +41,7 @@ def module_tree(graph: Graph, memory: Memory, *, folds: bool = True) -> tuple[Mo
     Args:
         graph: The graph.
         memory: Its storages.
-        folds: Merge neighbors with the same class and the same submodules.
+        folds: Merge modules with the same class and the same submodules: NOTE [One fold] in `name_folding.py`.
     """
     builder = _Builder(graph)
     for held in extra_storages(memory):
@@ -98,8 +97,7 @@ class _Builder:
         found = [self._module(child, folds=folds) for child in self.inside.get(path, ())]
         found = [module for module in found if module.total_bytes]
         if folds:
-            neighbors = (list(group) for _, group in groupby(found, _signature))
-            found = [_merged(part) for group in neighbors for part in alike(group, _labels, contents)]
+            found = [_merged(part) for part in alike(found, _labels, _signature)]
             found = [_merged(part) for part in alike(found, _labels, _look_of_blocks)]
         own = self.own.get(path, 0)
         if path is None and own:
@@ -130,7 +128,7 @@ def contents(module: ModuleBytes) -> tuple[Hashable, ...]:
 
 
 def _signature(module: ModuleBytes) -> tuple[Hashable, ...]:
-    """Return a key that is equal for equal neighbors; the last number in their names does not count."""
+    """Return a key that is equal for equal modules; the last number in their names does not count."""
     stem, dot, last = module.label.rpartition(".")
     return (stem + dot + pattern_of(last), *contents(module))
 

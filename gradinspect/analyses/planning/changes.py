@@ -40,6 +40,19 @@ class NamedPlace(Record, frozen=True):
     indent: int = 0  # of what follows it
 
 
+class Edit(NamedTuple):
+    """A line of the program to change by hand, and how."""
+
+    place: str  # "train.py:12"; "": it is not known
+    code: str  # of the line; "" with a place that says all
+    what: str  # "write del logits"
+
+    def __str__(self) -> str:
+        """Write it as one sentence: `at train.py:12, logits = head(x): write del logits after it`."""
+        line = ", ".join(filter(None, (self.place, self.code)))
+        return f"at {line}: {self.what}" if line else self.what
+
+
 class _Change(Record, frozen=True):
     """One change of a program. What a kind of change does beside its code is declared with it."""
 
@@ -50,9 +63,9 @@ class _Change(Record, frozen=True):
         raise NotImplementedError
 
     @property
-    def edit(self) -> str:
-        """Say which line to edit; "" if code is pasted instead."""
-        return ""
+    def edits(self) -> tuple[Edit, ...]:
+        """Say which lines to edit; nothing if code is pasted instead."""
+        return ()
 
 
 class _OnBlock(_Change, frozen=True):
@@ -117,7 +130,7 @@ class HalfSaves(_OnBlock, frozen=True, tag="half saves"):
 
     def describe(self, times: str) -> str:
         """Say what it changes."""
-        return f"hold what {self.modules(times)} saves as bfloat16, which changes gradients"
+        return f"hold what {self.modules(times)} saves as bfloat16"
 
 
 class Autocast(_OnBlock, frozen=True, tag="autocast"):
@@ -127,7 +140,7 @@ class Autocast(_OnBlock, frozen=True, tag="autocast"):
 
     def describe(self, times: str) -> str:
         """Say what it changes."""
-        return f"run {self.modules(times)} under autocast to bfloat16, which changes gradients"
+        return f"run {self.modules(times)} under autocast to bfloat16"
 
 
 class ReleaseGradients(_Change, frozen=True, tag="release gradients"):
@@ -138,13 +151,13 @@ class ReleaseGradients(_Change, frozen=True, tag="release gradients"):
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
         """Say what it changes."""
-        return f"free the gradients right after the optimizer's step, instead of {self.line}"
+        return "free gradients right after the optimizer's step"
 
     @property
-    def edit(self) -> str:
+    def edits(self) -> tuple[Edit, ...]:
         """Say which lines to edit."""
         cleared = next((part.strip() for part in self.code.split(";") if "zero_grad" in part), self.code)
-        return f"at {self.line}: remove {cleared}, and write zero_grad() right after the optimizer's step()"
+        return (Edit(self.line, "", f"remove {cleared}, and write zero_grad() right after the optimizer's step()"),)
 
 
 class _OnOptimizers(_Change, frozen=True):
@@ -157,12 +170,14 @@ class _OnOptimizers(_Change, frozen=True):
         """What the program calls them."""
         return " and ".join(optimizer.name for optimizer in self.optimizers)
 
-    def written(self, option: str) -> str:
+    def written(self, option: str) -> tuple[Edit, ...]:
         """Say where to write an option."""
-        places = (
-            f"at {one.after}, {one.code}" if one.after else f"where {one.name} is made" for one in self.optimizers
+        return tuple(
+            Edit(one.after, one.code, f"write {option}")
+            if one.after
+            else Edit("", "", f"where {one.name} is made: write {option}")
+            for one in self.optimizers
         )
-        return "; ".join(f"{place}: write {option}" for place in places)
 
 
 class StepInBackward(_OnOptimizers, frozen=True, tag="step in backward"):
@@ -181,7 +196,7 @@ class WithoutForeach(_OnOptimizers, frozen=True, tag="without foreach"):
         return f"step {self.names} with foreach=False"
 
     @property
-    def edit(self) -> str:
+    def edits(self) -> tuple[Edit, ...]:
         """Say which lines to edit."""
         return self.written("foreach=False")
 
@@ -193,10 +208,10 @@ class Fused(_OnOptimizers, frozen=True, tag="fused"):
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
         """Say what it changes."""
-        return f"step {self.names} with fused=True, which rounds otherwise"
+        return f"step {self.names} with fused=True"
 
     @property
-    def edit(self) -> str:
+    def edits(self) -> tuple[Edit, ...]:
         """Say which lines to edit."""
         return self.written("fused=True, without foreach")
 
@@ -221,9 +236,9 @@ class DeleteVariable(_Change, frozen=True, tag="delete variable"):
         return f"del {self.name} after {self.place}"
 
     @property
-    def edit(self) -> str:
+    def edits(self) -> tuple[Edit, ...]:
         """Say which line to edit."""
-        return f"after {self.place}, {self.code}: write del {self.name}"
+        return (Edit(self.place, self.code, f"write del {self.name} after it"),)
 
 
 class ChunkLoss(_Change, frozen=True, tag="chunk loss"):
@@ -244,14 +259,15 @@ class ChunkLoss(_Change, frozen=True, tag="chunk loss"):
         return f"compute the cross-entropy of {self.path} in {self.chunks} chunks"
 
     @property
-    def edit(self) -> str:
+    def edits(self) -> tuple[Edit, ...]:
         """Say which line to edit."""
         within = f" (there {self.package_line} computes it)" if self.package_line else ""
-        return (
-            f"at {self.loss}, {self.loss_code}{within}: give what {self.path} is given at "
-            f"{self.projection} to the function below, with chunks={self.chunks}; the logits are not made"
+        call = (
+            f"give what {self.path} is given at {self.projection} to chunked_cross_entropy below, "
+            f"with chunks={self.chunks}; the logits are not made"
             + (", so convert inside head, as the program does" if self.is_converted else "")
         )
+        return (Edit(self.loss, f"{self.loss_code}{within}", call),)
 
 
 class SplitBatch(_Change, frozen=True, tag="split batch"):
@@ -276,15 +292,23 @@ class SplitBatch(_Change, frozen=True, tag="split batch"):
         return f"{self.parts} batches of {self.name} {self.part_size} for each step{norms}"
 
     @property
-    def edit(self) -> str:
+    def edits(self) -> tuple[Edit, ...]:
         """Say which lines to edit."""
         nth = f"{self.parts}{'nd' if self.parts == 2 else 'th'}"
-        return "; ".join((
-            f"set {self.name} to {self.part_size} instead of {self.size}",
-            f"at {self.backward}, {self.code}: divide by {self.parts} what backward starts from",
-            f"of each optimizer, and of a scheduler that steps with it, make only every {nth} call of step()",
-            "call zero_grad(), of optimizers and models, right after the last of these step() and nowhere else",
-        ))  # fmt: skip
+        return (
+            Edit("", "", f"set {self.name} to {self.part_size} instead of {self.size}"),
+            Edit(self.backward, self.code, f"divide by {self.parts} what backward starts from"),
+            Edit(
+                "",
+                "",
+                f"of each optimizer, and of a scheduler that steps with it, make only every {nth} call of step()",
+            ),
+            Edit(
+                "",
+                "",
+                "call zero_grad(), of optimizers and models, right after the last of these step() and nowhere else",
+            ),
+        )
 
 
 class HeldVariable(Record, frozen=True):
@@ -342,7 +366,12 @@ def rounding_of(plan: Plan) -> int:
 
 def describe_plan(plan: Plan, times: str = "x") -> str:
     """Say what it changes, with this sign before a number of modules."""
-    return "; ".join(change.describe(times) for change in _together(plan.changes)) or "no change"
+    return "; ".join(descriptions_of(plan, times)) or "no change"
+
+
+def descriptions_of(plan: Plan, times: str = "x") -> list[str]:
+    """Say what it changes, one by one."""
+    return [change.describe(times) for change in _together(plan.changes)]
 
 
 def _together(changes: Iterable[Change]) -> Iterator[Change]:
@@ -362,9 +391,9 @@ def _together(changes: Iterable[Change]) -> Iterator[Change]:
         yield replace(first, paths=paths, num_alike=max(len(paths), *(change.num_alike for change in same), 0))
 
 
-def edits_of(plan: Plan) -> list[str]:
+def edits_of(plan: Plan) -> list[Edit]:
     """Say which lines to edit."""
-    return [edit for change in plan.changes if (edit := change.edit)]
+    return [edit for change in plan.changes for edit in change.edits]
 
 
 class Counted(NamedTuple):

@@ -14,6 +14,7 @@ A folded name stands for all combinations of its numbers, so what it is given mu
 
 import math
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
@@ -55,23 +56,45 @@ def alike(rows: Iterable[T], names: Callable[[T], Names], look: Callable[[T], Ha
         names: The names in a row that may differ in their numbers.
         look: What else a row says, which must be equal.
     """
-    read: dict[str | None, _Name] = {None: _Name("", ())}
     given = list(rows)
-    groups: dict[Hashable, dict[Names, list[int]]] = {}
+    read = _Names()
+    patterns: dict[Names, tuple[str | None, ...]] = {}
+    groups: dict[Hashable, _Group] = {}
     for place, row in enumerate(given):
         named = names(row)
-        for name in named:
-            if name is not None and name not in read:
-                read[name] = _read(name)
-        patterns = tuple(name and read[name].pattern for name in named)
-        groups.setdefault((patterns, look(row)), {}).setdefault(named, []).append(place)
-    taken = {name for name in read if name and ("-" in name or "," in name)}
+        pattern = patterns.get(named)
+        if pattern is None:
+            pattern = patterns[named] = tuple([name and read.pattern(name) for name in named])
+        key = pattern, look(row)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _Group({}, {})
+        if group.first.setdefault(named, place) != place:
+            group.more.setdefault(named, []).append(place)
+    taken = {name for name in read.patterns if "-" in name or "," in name}
     parts = [
-        sorted(place for named in part for place in group[named])
+        sorted(place for named in part for place in group.places(named))
         for group in groups.values()
-        for part in _not_taken(_exact_parts(list(group), read), taken)
+        for part in _not_taken(_exact_parts(list(group.first), read), taken)
     ]
     yield from ([given[place] for place in part] for part in sorted(parts))
+
+
+class _Group(NamedTuple):
+    """Rows that say the same: where each name stands first, and where again.
+
+    NOTE [Few objects for the collector]
+    Names and places of 200,000 rows are texts, numbers and plain tuples of these, which the garbage collector leaves
+    alone. With a list or a named tuple for each, it took longer than all the rest.
+    """
+
+    first: dict[Names, int]
+    more: dict[Names, list[int]]
+
+    def places(self, named: Names) -> Iterator[int]:
+        """Yield the rows with some names."""
+        yield self.first[named]
+        yield from self.more.get(named, ())
 
 
 def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
@@ -155,12 +178,12 @@ def name_by_indices(names: Iterable[str]) -> str:
     """Name some things by their numbers, `h.0-3.attn`, and by several names if one would stand for others, too."""
     given = list(dict.fromkeys(names))
     read = list(map(_read, given))
-    if len({one.pattern for one in read}) == 1:
-        columns = [sorted(set(column)) for column in zip(*(one.numbers for one in read), strict=True)]
+    if len({pattern for pattern, _ in read}) == 1:
+        columns = [sorted(set(column)) for column in zip(*(numbers for _, numbers in read), strict=True)]
         is_exact = math.prod(map(len, columns)) == len(given)
         if is_exact and all(len(list(_short_lists(column))) == 1 for column in columns):
             return _with_numbers(given[0], columns)
-    places = {name: (one.pattern, one.numbers) for name, one in zip(given, read, strict=True)}
+    places = dict(zip(given, read, strict=True))
     return ", ".join(name for name, _ in fold_names(sorted(given, key=places.__getitem__)))
 
 
@@ -170,16 +193,41 @@ def with_indices_of(name: str, names: Iterable[str]) -> str:
     return _with_numbers(name, columns[len(columns) - len(INDEX.findall(name)) :])
 
 
-class _Name(NamedTuple):
-    """A name as it is read."""
+class _Names:
+    """Names as they are read, each once: NOTE [Few objects for the collector]."""
 
-    pattern: str
-    numbers: Numbers
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.patterns: dict[str, str] = {}
+        self._numbers: dict[str, Numbers] = {}
+        self._parts: dict[str, tuple[str, Numbers]] = {}
+
+    def pattern(self, name: str) -> str:
+        """Return what a name has in common with others."""
+        known = self.patterns.get(name)
+        if known is not None:
+            return known
+        patterns: list[str] = []
+        numbers: list[int] = []
+        for part in name.split("."):  # an index ends with its part, and most parts are those of other names, too
+            read = self._parts.get(part)
+            if read is None:
+                read = self._parts[part] = _read(part)
+            patterns.append(read[0])
+            numbers += read[1]
+        self._numbers[name] = tuple(numbers)
+        found = self.patterns[name] = sys.intern(".".join(patterns))
+        return found
+
+    def numbers(self, name: str | None) -> Numbers:
+        """Return the numbers in a name whose pattern was asked for."""
+        return self._numbers[name] if name else ()
 
 
-def _read(name: str) -> _Name:
+def _read(name: str) -> tuple[str, Numbers]:
+    """Return a name without its numbers, and these."""
     pieces = PIECES.split(name)
-    return _Name("*".join(pieces[::2]), tuple(map(int, pieces[1::2])))
+    return "*".join(pieces[::2]), tuple(map(int, pieces[1::2]))
 
 
 def _with_numbers(name: str, columns: Iterable[Sequence[int]]) -> str:
@@ -189,7 +237,7 @@ def _with_numbers(name: str, columns: Iterable[Sequence[int]]) -> str:
 
 def _columns(names: Iterable[str]) -> list[Numbers]:
     """Return the numbers in names of one pattern, those in one place together."""
-    return list(zip(*(_read(name).numbers for name in names), strict=True))
+    return list(zip(*(_read(name)[1] for name in names), strict=True))
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -226,7 +274,7 @@ def _not_taken(parts: Iterable[list[Names]], taken: set[str]) -> Iterator[list[N
             yield part
 
 
-def _exact_parts(several: Sequence[Names], read: Mapping[str | None, _Name]) -> Iterator[list[Names]]:
+def _exact_parts(several: Sequence[Names], read: _Names) -> Iterator[list[Names]]:
     """Split different names of one pattern: NOTE [Exactly its members]."""
     columns = _free_columns(several, read) if len(several) > 1 else []
     if not 0 < len(columns) <= MAX_COLUMNS:
@@ -238,14 +286,14 @@ def _exact_parts(several: Sequence[Names], read: Mapping[str | None, _Name]) -> 
             yield [by_numbers[numbers] for numbers in product(*lists)]
 
 
-def _free_columns(several: Sequence[Names], read: Mapping[str | None, _Name]) -> list[Numbers]:
+def _free_columns(several: Sequence[Names], read: _Names) -> list[Numbers]:
     """Return the numbers in which names differ, but those of a row's second name that move with one of its first."""
     free: list[Numbers] = []
     for names in zip(*several, strict=True):
         moved = {_moves(column) for column in free}
-        columns = zip(*(read[name].numbers for name in names), strict=True)
+        columns = zip(*map(read.numbers, names), strict=True)
         for column in (column for column in columns if len(set(column)) > 1):
-            if _moves(column) in moved:
+            if moved and _moves(column) in moved:
                 moved.remove(_moves(column))
             else:
                 free.append(column)

@@ -11,6 +11,7 @@ from gradinspect.analyses.planning.changes import (
     Plan,
     SplitBatch,
     describe_plan,
+    is_exact,
     split_of,
     stepping_of,
 )
@@ -131,7 +132,8 @@ def _telling(
         number = sum(peak <= limit for peak in peaks)
         if number == 1 and not done[-1].failure and done[-1].peak_bytes <= limit:
             peak = format_beside(done[-1].peak_bytes, limit)
-            _print_line(f"first that fits, run: {peak}, {describe_plan(plan)}")
+            rounded = "" if is_exact(plan) else "gradients not bit-equal, "
+            _print_line(f"first that fits, run: {peak}, {rounded}{describe_plan(plan)}")
         least = min(peaks, default=lowest)
         if peaks and (least < lowest or monotonic() - told >= PROGRESS_S):
             told, lowest = monotonic(), least

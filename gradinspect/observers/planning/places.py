@@ -70,7 +70,7 @@ def place_of(calls: Sequence[Called], base_folder: Path, unnamed: str) -> NamedP
                 name=called.name,
                 after=f"{short_file_name(called.file, base_folder)}:{end}",
                 code=line_of(called.file, end),
-                indent=after.col_offset,
+                indent=_indent_of(next(iter(lines_of(called.file)[after.lineno - 1 : after.lineno]), "")),
             )
     return NamedPlace(name=calls[0].name if calls else unnamed)
 
@@ -106,6 +106,11 @@ def _assigned_once(tree: ast.Module, line: int, name: str) -> ast.stmt | None:
     assigned = [one for one in ast.walk(around[-1]) if isinstance(one, ast.Assign | ast.AnnAssign)]
     assigned = [one for one in assigned if _assigns(one, name)]
     return assigned[0] if len(assigned) == 1 else None
+
+
+def _indent_of(line: str) -> int:
+    """Return the indentation of a line, which may hold several statements: what follows it is not behind them."""
+    return len(line) - len(line.lstrip())
 
 
 def _end_of(statement: ast.stmt) -> int:

@@ -66,7 +66,7 @@ def _plan(report: PlanReport, outcome: PlanOutcome, *, is_tried: bool) -> dict[s
         "at": outcome.at,
         "alive": outcome.alive,
         "largest": outcome.largest,
-        "edits": edits_of(outcome.plan),
+        "edits": [str(edit) for edit in edits_of(outcome.plan)],
         "functions": functions_of(outcome.plan),
         "code": modules_paste(report, outcome).code,
         "optimizer_code": optimizers_paste(outcome).code,

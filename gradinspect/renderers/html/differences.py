@@ -5,7 +5,7 @@ calls of the united graph that it is about.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 from gradinspect.analyses.diff.folding import fold_leaves
@@ -13,6 +13,7 @@ from gradinspect.analyses.diff.leaves import UNNAMED
 from gradinspect.analyses.diff.records import ChangedRow, GraphDiff, LeafChange, ModuleChange, ValueDiff
 from gradinspect.analyses.diff.union import Union
 from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.name_folding import alike, name_of_all
 from gradinspect.graph import Record, consumers
 from gradinspect.renderers.diff_words import (
     LEAF_WORDS,
@@ -73,7 +74,9 @@ class _Lister:
 
     def rows(self) -> Iterator[Section]:
         shown = self.diff.rows[:MAX_ENTRIES]
-        for place, same in groupby(sorted(shown, key=_place_key), key=place_of):
+        for place, same in groupby(
+            sorted(shown, key=lambda row: (_place_key(row), place_of(row), _rank(row))), key=place_of
+        ):
             yield Section(title=place, entries=tuple(map(self._row, same)))
         if len(self.diff.rows) > MAX_ENTRIES:
             more = format_count(len(self.diff.rows) - MAX_ENTRIES, "more row")
@@ -113,15 +116,27 @@ class _Lister:
         return list(found)
 
     def modules(self) -> Iterator[Section]:
-        entries = [self._module(change) for change in self.diff.module_changes[:MAX_ENTRIES]]
-        yield Section(title="modules", entries=tuple(entries))
+        groups = alike(
+            self.diff.module_changes,
+            lambda change: (change.before or None, change.after or None),
+            lambda change: (change.kind, change.class_name),
+        )
+        yield Section(title="modules", entries=tuple(self._modules(same) for same in islice(groups, MAX_ENTRIES)))
 
-    def _module(self, change: ModuleChange) -> PageDifference:
-        names = " → ".join(shown_path(name) for name in dict.fromkeys((change.before, change.after)) if name)
-        words = f"{MODULE_WORDS.get(change.kind, change.kind)} {names or shown_path('')}  {change.class_name}"
-        alone = change.kind if change.kind in MODULE_WORDS else ""
-        calls = self._calls.get((alone, change.before if change.kind == "removed" else change.after), ())
-        return PageDifference(sign=MODULE_SIGNS.get(change.kind, "~"), words=words, calls=tuple(calls[:MAX_PLACES]))
+    def _modules(self, same: Sequence[ModuleChange]) -> PageDifference:
+        """Describe the same change of modules whose names differ in their numbers."""
+        kind, class_name = same[0].kind, same[0].class_name
+        sides = (
+            name_of_all(change.before or None for change in same),
+            name_of_all(change.after or None for change in same),
+        )
+        names = " → ".join(shown_path(name) for name in dict.fromkeys(sides) if name)
+        times = f" ×{len(same):,}" if len(same) > 1 else ""
+        words = f"{MODULE_WORDS.get(kind, kind)} {names or shown_path('')}{times}  {class_name}"
+        alone = kind if kind in MODULE_WORDS else ""
+        paths = (change.before if kind == "removed" else change.after for change in same)
+        calls = [call for path in paths for call in self._calls.get((alone, path), ())]
+        return PageDifference(sign=MODULE_SIGNS.get(kind, "~"), words=words, calls=tuple(calls[:MAX_PLACES]))
 
     def leaves(self) -> Iterator[Section]:
         users: dict[str, list[int]] = {}
@@ -180,6 +195,11 @@ def _place_key(row: ChangedRow) -> tuple[bool, list[tuple[int, str]]]:
     """Sort by module, numbers as numbers, and what is outside of all modules last."""
     numbered = [(parse_whole(part), part) for part in row.module.split(".")]
     return row.is_outside, [(-1, part) if number is None else (number, "") for number, part in numbered]
+
+
+def _rank(row: ChangedRow) -> tuple[bool, int, int]:
+    """Sort what is in one module as in the terminal: what holds most first."""
+    return row.kind == "changed", -abs(row.held_bytes), -row.count
 
 
 def _escaped(section: Section) -> Section:

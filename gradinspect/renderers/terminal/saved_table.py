@@ -76,15 +76,10 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
         unicode: Whether the terminal shows more than ASCII.
         top: How many rows at most; small ones are left out before.
     """
-    folded = folded_tensors(rows, top)
-    holding = [alike for alike in folded if alike.row.own_bytes]
-    sign = "×" if unicode else "x"
-    num_shown = min(top, max(FOLD_ABOVE, num_of_nearly_all(holding)))
-    shown = [_with_times(alike, sign) for alike in holding[:num_shown]]
-    hidden = frozenset({"status"}) if all(row.status in {None, "live"} for row in shown) else frozenset[str]()
-    total = sum(row.own_bytes for row in rows)
     page = Page(width=width, unicode=unicode)
-    table = _Table(shown, total, page, FOLDED_STEPS, ALWAYS - hidden)
+    folded, holding, num_shown, table = _folded_table(rows, page, top, by_line=True)
+    if "source" in table.dropped:  # what only lines tell apart would stand there twice
+        folded, holding, num_shown, table = _folded_table(rows, page, top, by_line=False)
     yield from table.lines()
     smaller = holding[num_shown:]
     if smaller:
@@ -97,6 +92,19 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
     more = f"{' and '.join(words)} more" if words else "In the order of the nodes"
     yield Text(cut_end(f"{more}: --full", width, page.ellipsis), "dim")
     yield from table.last_lines()
+
+
+def _folded_table(
+    rows: Sequence[SavedRow], page: Page, top: int, *, by_line: bool
+) -> tuple[list[AlikeRows], list[AlikeRows], int, "_Table"]:
+    """Fold the tensors: all, those that hold memory, how many of these are shown, and their table."""
+    folded = folded_tensors(rows, top, by_line=by_line)
+    holding = [alike for alike in folded if alike.row.own_bytes]
+    num_shown = min(top, max(FOLD_ABOVE, num_of_nearly_all(holding)))
+    shown = [_with_times(alike, "×" if page.unicode else "x") for alike in holding[:num_shown]]
+    hidden = frozenset({"status"}) if all(row.status in {None, "live"} for row in shown) else frozenset[str]()
+    table = _Table(shown, sum(row.own_bytes for row in rows), page, FOLDED_STEPS, ALWAYS - hidden)
+    return folded, holding, num_shown, table
 
 
 def _number(folded: Iterable[AlikeRows]) -> int:
@@ -164,6 +172,7 @@ class _Table:
         self._always = always
         steps = self._steps_needed()
         self._how = {step.column: step for step in steps}
+        self.dropped = [column for column in COLUMNS if self._how.get(column, _FULL).how == DROPPED]
 
     def lines(self) -> Iterator[Text]:
         widths = {column: self._width(column, self._how.get(column, _FULL)) for column in COLUMNS}
@@ -183,9 +192,8 @@ class _Table:
 
     def last_lines(self) -> Iterator[Text]:
         """Yield which columns were left out."""
-        dropped = [column for column in COLUMNS if self._how.get(column, _FULL).how == DROPPED]
-        if dropped:
-            line = f"not shown at this width: {', '.join(dropped)}"
+        if self.dropped:
+            line = f"not shown at this width: {', '.join(self.dropped)}"
             yield Text(cut_end(line, self._page.width, self._page.ellipsis), "dim")
 
     def _line(self, row: SavedRow, columns: Sequence["_Column"]) -> Text:

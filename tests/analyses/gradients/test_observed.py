@@ -18,7 +18,7 @@ from gradinspect.analyses.gradients.observed import (
     parameter_rows,
     unmeasured_notes,
 )
-from gradinspect.graph import Frame, Gradients, GradientStats, Graph, ModuleCall, NodeGradients
+from gradinspect.graph import Frame, Gradients, GradientStats, Graph, ModuleCall, NodeGradients, Root, TensorInfo
 from gradinspect.renderers.terminal.gradients.call import GradientsPage
 
 
@@ -105,6 +105,16 @@ def test_the_fall_is_between_the_innermost_modules_at_both_ends() -> None:
     assert fall is not None
     assert (fall.closest.path, fall.farthest.path, fall.factor) == ("layers.2", "layers.0", 4.0)
     assert fall_of(watched(ran(0, 4.0, 2.0))) is None
+
+
+def test_a_module_that_makes_the_loss_is_no_end_of_the_fall() -> None:
+    """What backward starts from says nothing of the network."""
+    found = watched(ran(0, 1.0, 2.0), ran(1, 4.0, 1.0), ran(2, 2.0))
+    loss = Root(node=0, info=TensorInfo(shape=(), dtype="float32"))
+    fall = fall_of(replace(found, roots=(loss,)))
+
+    assert fall is not None
+    assert (fall.closest.path, fall.farthest.path, fall.factor) == ("layers.1", "layers.0", 2.0)
 
 
 def test_networks_beside_each_other_have_a_fall_each() -> None:

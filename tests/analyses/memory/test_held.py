@@ -129,6 +129,16 @@ def rows_of(record: Graph) -> list[tuple[str, int, tuple[int, int]]]:
     return rows
 
 
+def test_equal_modules_are_one_row_wherever_they_are() -> None:
+    """Norms that take turns with other modules, as on the other screens: the row is in the place of the first."""
+    record = modules_holding(
+        ("norm1", "LayerNorm", "", 8), ("attn", "Attention", "", 40), ("norm2", "LayerNorm", "", 16),
+        ("mlp", "MLP", "", 80),
+    )  # fmt: skip
+
+    assert rows_of(record) == [("norm1-2", 2, (8, 16)), ("attn", 1, (0, 0)), ("mlp", 1, (0, 0))]
+
+
 def test_modules_whose_names_end_in_a_number_are_one_row() -> None:
     """With the least and the most that one of them holds; those of another class, or with more inside, are not."""
     record = modules_holding(

@@ -40,7 +40,7 @@ def test_only_the_call_that_clears_gradients_is_removed_from_a_line() -> None:
     """A line that runs backward and the step as well keeps them."""
     release = ReleaseGradients(line="train.py:9", code="opt.zero_grad(); loss.backward(); opt.step()")
 
-    assert release.edit.startswith("at train.py:9: remove opt.zero_grad(), and write zero_grad()")
+    assert str(release.edits[0]).startswith("at train.py:9: remove opt.zero_grad(), and write zero_grad()")
 
 
 def test_a_plan_is_a_function_and_its_calls() -> None:
@@ -114,12 +114,12 @@ def test_each_change_is_described_in_a_line() -> None:
     deletion = DeleteVariable(name="out", file="train.py", line=12, indent=4, code="loss = f(out)", num_bytes=9)
     plan = Plan(changes=(release, deletion, FIRST, KEEPING))
 
-    assert edits_of(plan) == [
+    assert [*map(str, edits_of(plan))] == [
         "at train.py:9: remove optimizer.zero_grad(), and write zero_grad() right after the optimizer's step()",
-        "after train.py:12, loss = f(out): write del out",
+        "at train.py:12, loss = f(out): write del out after it",
     ]
     assert describe_plan(plan).split("; ") == [
-        "free the gradients right after the optimizer's step, instead of train.py:9",
+        "free gradients right after the optimizer's step",
         "del out after train.py:12",
         "checkpoint h.0-2 Block x3 of 5",
         "checkpoint h.3-4 Block x2 of 5, keeping matrix products, convolutions and attention",
@@ -148,7 +148,7 @@ def test_what_is_held_otherwise_is_described_and_called() -> None:
 
     assert describe_plan(plan).split("; ") == [
         "offload what h.0-2 Block x3 of 4 saves to the CPU",
-        "hold what head Linear saves as bfloat16, which changes gradients",
+        "hold what head Linear saves as bfloat16",
     ]
     assert code_of(plan, ("net",)).endswith(
         'offload_saved(net, [f"h.{n}" for n in range(3)])\nsave_in_half(net, ["head"])\n'
@@ -164,7 +164,7 @@ def test_the_line_of_a_loss_is_the_programs_own() -> None:
         package_line="transformers/loss/loss_utils.py:40",
     )  # fmt: skip
 
-    assert edits_of(Plan(changes=(chunked,)))[0].startswith(
+    assert str(edits_of(Plan(changes=(chunked,)))[0]).startswith(
         "at train.py:6, loss = model(x) (there transformers/loss/loss_utils.py:40 computes it): give what head"
     )
 
@@ -238,11 +238,11 @@ def test_options_of_optimizers_are_written_where_they_are_made() -> None:
     loop, fused = WithoutForeach(optimizers=(known,)), Fused(optimizers=(known, NamedPlace(name="second")))
 
     assert describe_plan(Plan(changes=(loop, fused))) == (
-        "step first with foreach=False; step first and second with fused=True, which rounds otherwise"
+        "step first with foreach=False; step first and second with fused=True"
     )
-    assert edits_of(Plan(changes=(loop, fused))) == [
+    assert [*map(str, edits_of(Plan(changes=(loop, fused))))] == [
         "at train.py:5, first = AdamW(decay, foreach=True): write foreach=False",
-        "at train.py:5, first = AdamW(decay, foreach=True): write fused=True, without foreach; "
+        "at train.py:5, first = AdamW(decay, foreach=True): write fused=True, without foreach",
         "where second is made: write fused=True, without foreach",
     ]
     assert (is_exact(Plan(changes=(loop,))), is_exact(Plan(changes=(fused,)))) == (True, False)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gradinspect.observers.planning.places import Called, ready_after
+from gradinspect.observers.planning.places import Called, place_of, ready_after
 
 SCRIPT = """\
 def train(model):
@@ -43,3 +43,12 @@ def test_a_model_is_ready_after_the_last_statement_that_assigns_it(
     found = ready_after(Called(str(tmp_path / "train.py"), line, name))
 
     assert after == (None if found is None else (found.lineno, found.end_lineno, found.col_offset))
+
+
+def test_code_is_pasted_at_the_indentation_of_the_line(tmp_path: Path) -> None:
+    """Not of the statement: a line may hold several, the one that makes the model behind others."""
+    file = tmp_path / "train.py"
+    file.write_text("def main():\n    seed(0); net = build(); opt = make(net)\n    net(1)\n")
+    place = place_of([Called(str(file), 3, "net")], tmp_path, "model")
+
+    assert (place.after, place.indent) == ("train.py:2", 4)

@@ -86,7 +86,7 @@ def test_matched_modules_are_in_one_row() -> None:
 
     assert names == {("model", "model"), ("h.0", "blocks.0"), ("h.1", "blocks.1"), ("", "blocks.2")}
     assert entries(data)["modules"] == [
-        "~ renamed h.0 → blocks.0  Block", "~ renamed h.1 → blocks.1  Block", "+ only in B: blocks.2  Block",
+        "~ renamed h.0-1 → blocks.0-1 ×2  Block", "+ only in B: blocks.2  Block",
     ]  # fmt: skip
 
 

@@ -1,9 +1,17 @@
 """Plans on the terminal."""
 
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from gradinspect.analyses.memory.step import AliveRow, Origin
-from gradinspect.analyses.planning.changes import Checkpoint, NamedPlace, Plan
+from gradinspect.analyses.planning.changes import (
+    Checkpoint,
+    DeleteVariable,
+    HalfSaves,
+    NamedPlace,
+    Plan,
+    ReleaseGradients,
+)
 from gradinspect.analyses.planning.report import PlanReport, lowest_sentence, peak_of
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
@@ -51,15 +59,22 @@ def page(limit: int, *, measured: int | None = None, bit_equal: bool | None = Tr
 
 
 def test_a_plan_that_fits_comes_with_its_code() -> None:
-    """At the indentation of the line after which it is pasted."""
+    """First what to do, with what it saves and costs; last the code, at the indentation of where it is pasted."""
     text = page(3000, measured=2048)
 
     assert text.startswith("It fits with a change: peak 2.0 KiB instead of 4.0 KiB, limit 2.9 KiB, train.py\n")
-    assert "     2.0 KiB     1.0 KiB   x1.16  checkpoint h.0-1 Block ×2 of 4\n" in text
-    assert "  paste this after train.py:12, self.net = GPT()\n\n        def checkpoint_modules(model, paths):\n" in text
-    assert '        checkpoint_modules(self.net, ["h.0", "h.1"])\n' in text
-    assert "  a step took 1.25 to 1.5 s, a plain one 1 s, on this machine\n" in text
-    assert "  7 gradients compared, all bit-equal to those of the plain run\n" in text
+    assert (
+        "\nsaves  2.0 KiB of the peak, 50%; 2.0 KiB less is held as backward begins\n"
+        "costs  16% more FLOPs; gradients stay bit-equal\ntried  peak 2.0 KiB"
+    ) in text
+    assert (
+        "\nwhat to do\n  1  checkpoint h.0-1 Block ×2 of 4: paste the code below after train.py:12,\n"
+        "     self.net = GPT()\n"
+    ) in text
+    assert "\ncode to paste after train.py:12\n\n        def checkpoint_modules(model, paths):\n" in text
+    assert text.endswith('        checkpoint_modules(self.net, ["h.0", "h.1"])')
+    assert "       a step took 1.25 to 1.5 s, a plain one 1 s, on this machine\n" in text
+    assert "       7 gradients compared, all bit-equal to those of the plain run\n" in text
 
 
 def test_where_nothing_fits_the_first_line_says_why() -> None:
@@ -67,9 +82,9 @@ def test_where_nothing_fits_the_first_line_says_why() -> None:
     text = page(1000)
 
     assert text.startswith("No plan goes below 2.0 KiB, the limit is 1000 B: the gradient of lm_head,\nmodel.py:88.\n")
-    assert "\nthe change with the lowest peak\n  paste this after train.py:12, self.net = GPT()\n" in text
+    assert "\nwhat comes closest\nsaves  2.0 KiB of the peak, 50%" in text
     assert 'checkpoint_modules(self.net, ["h.0", "h.1"])' in text
-    assert "the change to make" not in text
+    assert "what to do" not in text
 
 
 def test_a_search_that_was_cut_short_claims_no_more_than_it_has_tried() -> None:
@@ -88,9 +103,8 @@ def test_a_search_that_was_cut_short_claims_no_more_than_it_has_tried() -> None:
     )
     assert (
         "At that moment there are: saved for backward 1.5 KiB, parameters 512 B. The largest tensor of the step: "
-        "1.0 KiB, made by aten.mm.default, model.py:80. peak at backward"
+        "1.0 KiB, made by aten.mm.default, model.py:80. 4 plans tried in the time"
     ) in text
-    assert "4 plans tried in the time" in text
     assert "Tried: " not in text
 
 
@@ -105,7 +119,48 @@ def test_what_was_measured_has_the_last_word() -> None:
 
 def test_gradients_that_differ_are_counted() -> None:
     """And where two plain runs differ, nothing is claimed."""
-    assert "2 of 7 gradients differ from those of the plain run, all together by about" in page(
-        3000, measured=2048, bit_equal=False
-    )
+    differ = " ".join(page(3000, measured=2048, bit_equal=False).split())
+
+    assert "2 of 7 gradients differ from those of the plain run, all together by about" in differ
     assert "gradients cannot be compared: two plain runs differ" in page(3000, measured=2048, bit_equal=None)
+
+
+def table(*plans: PlanOutcome) -> str:
+    """Write the rows of plans that fit."""
+    search = FoundPlans(limit=3000, plain=PLAIN, fitting=plans, lowest=plans[-1], num_runs=5)
+    report = PlanReport(
+        source="a.py", torch_version="2.13", search=search, roots=(NamedPlace(name="net"),), notes=(), not_counted=()
+    )
+    text = "\n".join(line.plain for line in PlanPage(width=80).lines(report))
+    return text[text.index("        peak ") :].partition("\n\n")[0] if "        peak " in text else ""
+
+
+def test_what_all_plans_change_is_said_once() -> None:
+    """And a plan that changes nothing more says so; a single plan, which is above the table, is not listed again."""
+    release = ReleaseGradients(line="train.py:9", code="opt.zero_grad()")
+    half = HalfSaves(root=0, paths=("head",), class_name="Linear", num_alike=1)
+    plans = [replace(BEST, plan=Plan(changes=(release, *changes))) for changes in ((), BEST.plan.changes, (half,))]
+
+    assert table(plans[1]) == ""
+    assert table(*plans) == snapshot("""\
+        peak   FLOPs  gradients  plan
+     4.0 KiB   x1.00             no change
+                                 each of these: free gradients right after the
+                                 optimizer's step
+     2.0 KiB   x1.16  bit-equal  nothing more
+     2.0 KiB   x1.16  bit-equal  checkpoint h.0-1 Block ×2 of 4
+     2.0 KiB   x1.16  bfloat16   hold what head Linear saves as bfloat16\
+""")
+
+
+def test_a_long_line_of_the_program_is_cut() -> None:
+    """Its place and what to write stay whole."""
+    long = DeleteVariable(name="out", file="train.py", line=12, indent=4, code=f"loss = f({'out, ' * 99})", num_bytes=9)
+    plan = replace(BEST, plan=Plan(changes=(long,)))
+    search = FoundPlans(limit=3000, plain=PLAIN, fitting=(plan,), lowest=plan, num_runs=5)
+    report = PlanReport(source="a.py", torch_version="2.13", search=search, roots=(), notes=(), not_counted=())
+    lines = [line.plain for line in PlanPage(width=80).lines(report)]
+    step = lines[lines.index("what to do") + 1 :][:2]
+
+    assert step[0].startswith("  1  train.py:12, loss = f(out, out")
+    assert step[1].endswith("write del out after it")

@@ -212,6 +212,21 @@ def test_long_names_of_modules_take_the_room_that_is_left() -> None:
     )
 
 
+def test_rows_that_only_lines_tell_apart_are_one_where_lines_are_not_shown() -> None:
+    """A discriminator that is called on two lines; with room for the lines, each has its row."""
+    (weight, *_) = rows()
+    calls = [
+        msgspec.structs.replace(weight, node=node, origin="activation", origin_name=None, source=f"gan.py:{node}")
+        for node in (20, 21)
+    ]
+    narrow, wide = ([line.plain for line in render_folded_table(calls, width=width, top=9)] for width in (70, 120))
+
+    assert [line for line in narrow if "f32[" in line] == snapshot(
+        ["Convolution  weight     f32[64,64,3,3] ×2  288.0 KiB  layer1.0.conv1"]
+    )
+    assert [line.rpartition(" ")[2] for line in wide if "f32[" in line] == ["gan.py:20", "gan.py:21"]
+
+
 @given(graphs(), st.integers(64, 120), st.booleans())
 @settings(max_examples=50)
 def test_no_line_of_a_folded_table_is_too_wide(graph: Graph, width: int, unicode: bool) -> None:

@@ -52,7 +52,15 @@ class ScopeLabels:
         between = self.between((scope.items, *scope.copies))
         first = None if place is None else self._call_of(scope.items[place : place + 1])
         around = "with " if len(scope.items) > 1 else ""
-        return f"{around}{between} {self._class_of(first)} {times}" if between and first else f"{times} repeated"
+        if between and first:
+            return f"{around}{between} {self._class_of(first)} {times}"
+        return f"{self._ends(scope.items)} {times}".strip()
+
+    def _ends(self, items: Sequence[int | Scope]) -> str:
+        """Name the first and the last node of a copy without a module: `Transpose … View`; "" if it has no node."""
+        nodes = [self.graph.nodes[item] for item in items if not isinstance(item, Scope)]
+        classes = [node.name.partition("Backward")[0] for node in (*nodes[:1], *nodes[-1:])]
+        return " … ".join(map(html, dict.fromkeys(classes)))
 
     def between(self, bodies: Sequence[Sequence[int | Scope]]) -> str:
         """Name the calls of a repeat, by their indices or the first and last; "" if a copy has several, or none."""

@@ -3,105 +3,171 @@
 What comes in: a `PlanReport`. What goes out: lines that fit the terminal, except the code, which stays whole.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
-from gradinspect.analyses.memory.step import FRAGMENTS, SCRATCH
-from gradinspect.analyses.planning.changes import NamedPlace, describe_plan, edits_of
+from gradinspect.analyses.planning.changes import (
+    NamedPlace,
+    Plan,
+    descriptions_of,
+    edits_of,
+    module_changes_of,
+    rounding_of,
+    stepping_of,
+)
 from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import (
+    Paste,
     PlanReport,
-    cut_sentence,
-    excess_bytes,
     floor_sentence,
     flops_ratio,
-    fused_loss_sentence,
-    held_sentence,
     lowest_sentence,
     modules_paste,
     optimizers_paste,
     peak_of,
-    states_sentence,
 )
-from gradinspect.analyses.planning.search import PlanOutcome
-from gradinspect.analyses.planning.trial import Trial
+from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
+from gradinspect.renderers.terminal.memory.plan_facts import (
+    cost,
+    excess_lines,
+    moving,
+    notes_of,
+    saving,
+    search_notes,
+    trial_lines,
+)
 from gradinspect.renderers.terminal.page import Page
-from gradinspect.units import format_beside, format_bytes, format_count
+from gradinspect.units import format_beside, format_count
 
 MAX_PLANS = 5
-_TRIED = (
-    "checkpoints, gradients freed earlier, optimizers that need less, deletions, chunked loss, bfloat16 saves, autocast"
-)
-_OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
-_NOT_SPLIT = "--split NAME"
-_NOT_OFFLOADED = "--device cuda"
-_SHORT = {SCRATCH: "scratch memory of some kernels", FRAGMENTS: "fragmentation"}
-_OF_RANKS = "buffers of NCCL"  # a plan is for one process
+MAX_CODE = 60  # characters of a line of the program that is changed
+NUM_LABEL = 33  # cells before what a plan changes
+_GRADIENTS = ("bit-equal", "rounded", "bfloat16", "bfloat16")  # by `rounding_of`
 
 
 class PlanPage(Page):
-    """Writes one page."""
+    """Writes one page: what to do first, what it saves and costs, other plans, and last the code, to be copied."""
 
     def lines(self, report: PlanReport) -> Iterator[Text]:
         """Yield the page."""
         search = report.search
+        first = search.fitting[0] if search.fitting else search.lowest
         yield from self.paragraph(_verdict(report))
         if not search.fitting:
-            yield from self.paragraph(floor_sentence(search.lowest))
-        yield from self._table(report)
-        first = search.fitting[0] if search.fitting else search.lowest
+            yield from self._paragraphs([floor_sentence(search.lowest), *search_notes(report)])
         if first.plan.changes:
-            yield from self._change(report, first)
-        if report.trial is not None:
+            yield from self._what_to_do(report, first)
+        yield from self._table(report, first)
+        notes = list(notes_of(report))
+        if notes:
             yield Text()
-            yield Text("tried with values", "bold")
-            for line in (*_trial_lines(report.trial), *_excess_lines(report)):
-                yield from self.paragraph(line, "  ")
-        yield Text()
-        for note in (*_search_notes(report), *report.search.refused, *map(held_sentence, report.held), *report.notes):
-            yield from self.paragraph(note)
-        if not search.fitting:
-            return  # what is not counted would come on top
-        not_counted = [_SHORT.get(what, what) for what in report.not_counted if what != _OF_RANKS]
-        yield from self.paragraph(f"Not counted: {', '.join(not_counted)}.")
+            yield from self._paragraphs(notes)
+        if first.plan.changes:
+            yield from self._codes(report, first)
 
-    def _table(self, report: PlanReport) -> Iterator[Text]:
+    def _what_to_do(self, report: PlanReport, first: PlanOutcome) -> Iterator[Text]:
+        """Yield what a plan saves and costs, and its steps."""
+        if report.search.fitting:
+            yield from self._facts(report, first)
+            yield Text()
+            yield Text("what to do", "bold")
+        else:
+            yield Text()
+            yield Text("what comes closest", "bold")
+            yield from self._facts(report, first)
+        yield from self._steps(report, first)
+
+    def _facts(self, report: PlanReport, outcome: PlanOutcome) -> Iterator[Text]:
+        """Yield what a plan saves and costs, and what its trial has shown."""
+        plain, trial = report.search.plain, report.trial
+        yield from self._hanging("saves  ", saving(plain, outcome))
+        yield from self._hanging("costs  ", cost(plain, outcome))
+        shown = [] if trial is None else [*trial_lines(trial), *excess_lines(report)]
+        for number, line in enumerate(shown):
+            yield from self._hanging("       " if number else "tried  ", line)
+
+    def _steps(self, report: PlanReport, outcome: PlanOutcome) -> Iterator[Text]:
+        """Yield the lines to change, one by one, and what is pasted."""
+        steps = [f"{self._line(edit.place, edit.code)}{edit.what}" for edit in edits_of(outcome.plan)]
+        for paste, described in _pastes(report, outcome, self._times):
+            steps.append(f"{described}: paste the code below {self._where(paste.place)}")
+        for number, step in enumerate(steps, 1):
+            yield from self._hanging(f"  {number}  ", step)
+
+    def _line(self, place: str, code: str) -> str:
+        """Name a line to change: `train.py:12, logits = head(x): `."""
+        line = ", ".join(filter(None, (place, self.fit(code, MAX_CODE))))
+        return f"{line}: " if line else ""
+
+    def _where(self, place: NamedPlace | None) -> str:
+        if place is None:
+            return "after what it changes is made, before the first step"
+        return f"after {place.after}, {self.fit(place.code, MAX_CODE)}"
+
+    def _paragraphs(self, texts: Iterable[str]) -> Iterator[Text]:
+        for text in texts:
+            yield from self.paragraph(text)
+
+    def _table(self, report: PlanReport, first: PlanOutcome) -> Iterator[Text]:
         """Yield the plain program, then the plans that fit, or what less work can do, down to what needs least."""
         search = report.search
         shown = _shown(search.fitting) if search.fitting else _down_to(search.lowest, search.front)
-        rows = [search.plain, *(outcome for outcome in shown if outcome.plan.changes)]
+        shown = tuple(outcome for outcome in shown if outcome.plan.changes)
+        if not shown or shown == (first,):
+            return  # all is said
+        described = [descriptions_of(outcome.plan, self._times) for outcome in shown]
+        shared = [each for each in described[0] if all(each in others for others in described)] if shown[1:] else []
         yield Text()
-        yield Text(f"{'peak':>12}{'at backward':>12}{'FLOPs':>8}  plan", "bold")
-        for outcome in rows:
-            ratio = flops_ratio(outcome, search.plain)
-            work = "" if ratio is None else f"x{ratio:.2f}"
-            peak, held = format_beside(outcome.peak_bytes, search.limit), format_bytes(outcome.held_bytes)
-            start = f"{peak:>12}{held:>12}{work:>8}  "
-            first, *rest = self.paragraph(_described(outcome, "×" if self.unicode else "x"), " " * len(start))
-            yield Text(start) + first[len(start) :]
-            yield from rest
-        more = len(search.fitting) - MAX_PLANS
-        if more > 0:
-            yield Text(f"{'':34}and {format_count(more, 'more plan')} that fit")
+        yield Text(f"{'peak':>12}{'FLOPs':>8}  {'gradients':<11}plan", "bold")
+        yield from self._row(search.plain, search, "no change")
+        if shared:
+            yield from self._hanging(" " * NUM_LABEL, f"each of these: {'; '.join(shared)}")
+        for outcome, parts in zip(shown, described, strict=True):
+            more = "; ".join(part for part in parts if part not in shared)
+            yield from self._row(outcome, search, "; ".join(filter(None, (more or "nothing more", moving(outcome)))))
+        left_out = len(search.fitting) - MAX_PLANS
+        if left_out > 0:
+            yield Text(f"{'':{NUM_LABEL}}and {format_count(left_out, 'more plan')} that fit")
 
-    def _change(self, report: PlanReport, outcome: PlanOutcome) -> Iterator[Text]:
-        """Yield the lines to change."""
-        yield Text()
-        yield Text("the change to make" if report.search.fitting else "the change with the lowest peak", "bold")
-        for line in edits_of(outcome.plan):
-            yield from self.paragraph(line, "  ")
+    def _row(self, outcome: PlanOutcome, search: FoundPlans, described: str) -> Iterator[Text]:
+        ratio = flops_ratio(outcome, search.plain)
+        work = "" if ratio is None else f"x{ratio:.2f}"
+        exact = _GRADIENTS[rounding_of(outcome.plan)] if outcome.plan.changes else ""
+        label = f"{format_beside(outcome.peak_bytes, search.limit):>12}{work:>8}  {exact:<11}"
+        yield from self._hanging(label, described)
+
+    def _codes(self, report: PlanReport, outcome: PlanOutcome) -> Iterator[Text]:
+        """Yield the code, each piece under where it goes."""
         functions = functions_of(outcome.plan)
-        if functions:
+        pieces = [("code to paste above what calls it", functions)] if functions else []
+        for paste, _ in _pastes(report, outcome, self._times):
+            after = "" if paste.place is None else f" after {paste.place.after}"
+            pieces.append((f"code to paste{after}", paste.code))
+        for heading, code in pieces:
             yield Text()
-            yield from (Text(line) for line in functions.splitlines())
+            yield Text(heading, "bold")
             yield Text()
-        pastes = (modules_paste(report, outcome), optimizers_paste(outcome))
-        for number, paste in enumerate(paste for paste in pastes if paste.code):
-            yield from [Text()] if number else []
-            yield from self.paragraph(_where(paste.place), "  ")
-            yield Text()
-            yield from (Text(line) for line in paste.code.splitlines())
+            yield from (Text(line) for line in code.splitlines())
+
+    def _hanging(self, label: str, text: str) -> Iterator[Text]:
+        """Write a text beside a label."""
+        first, *rest = self.paragraph(text, " " * len(label))
+        yield Text(label) + first[len(label) :]
+        yield from rest
+
+    @property
+    def _times(self) -> str:
+        return "×" if self.unicode else "x"
+
+
+def _pastes(report: PlanReport, outcome: PlanOutcome, times: str) -> list[tuple[Paste, str]]:
+    """List the code to paste, and what it does."""
+    modules = "; ".join(descriptions_of(Plan(changes=tuple(module_changes_of(outcome.plan))), times))
+    stepping = stepping_of(outcome.plan)
+    optimizers = "" if stepping is None else stepping.describe(times)
+    both = ((modules_paste(report, outcome), modules), (optimizers_paste(outcome), optimizers))
+    return [(paste, described) for paste, described in both if paste.code]
 
 
 def _shown(fitting: tuple[PlanOutcome, ...]) -> tuple[PlanOutcome, ...]:
@@ -118,12 +184,6 @@ def _down_to(lowest: PlanOutcome, front: tuple[PlanOutcome, ...]) -> tuple[PlanO
     return last if lowest in last else (*last[1:], lowest)
 
 
-def _described(outcome: PlanOutcome, times: str) -> str:
-    """Say what a plan changes, and what it moves."""
-    moved = f"; {format_bytes(outcome.moved_bytes)} moved in a step" if outcome.moved_bytes else ""
-    return describe_plan(outcome.plan, times) + moved
-
-
 def _verdict(report: PlanReport) -> str:
     search = report.search
     peak = peak_of(search.plain, search.limit)
@@ -137,65 +197,3 @@ def _verdict(report: PlanReport) -> str:
         return f"It fits as it is: peak {peak}, limit {limit}, {report.source}"
     lower = peak_of(best, search.limit)
     return f"It fits with a change: peak {lower} instead of {peak}, limit {limit}, {report.source}"
-
-
-def _where(place: NamedPlace | None) -> str:
-    if place is None:
-        return "paste this where what it changes is made, before the first step:"
-    return f"paste this after {place.after}, {place.code}"
-
-
-def _excess_lines(report: PlanReport) -> Iterator[str]:
-    """Say what to ask for if the measured peak is above the limit: kernels have scratch memory."""
-    excess = excess_bytes(report)
-    if excess is not None and excess > 0:
-        enough = max(report.search.limit - excess, 1)
-        what = f"{format_bytes(excess)} above the limit, because of what is not counted"
-        yield f"{what}: ask for a plan that leaves room for it, --fit {enough}"
-
-
-def _search_notes(report: PlanReport) -> Iterator[str]:
-    """Say what was tried, and what was not: all of it only where nothing fits."""
-    search = report.search
-    if search.is_cut:
-        yield f"{cut_sentence(report)}{_not_tried(report)}"
-    elif not search.fitting:
-        yield f"Tried: {_TRIED}.{_not_tried(report)}"
-    elif search.fitting[0] != search.plain and report.stepping_refused:
-        yield _not_tried(report).strip()
-    if report.offloads:
-        yield _OFFLOADED
-    if not search.fitting:
-        yield from filter(None, (states_sentence(report), fused_loss_sentence(report)))
-
-
-def _not_tried(report: PlanReport) -> str:
-    """Say what was not tried, and why; "" if that is nothing. Options are named only where nothing fits."""
-    options = [] if report.splits or report.search.fitting else [_NOT_SPLIT]
-    options += [] if report.offloads or report.search.fitting else [_NOT_OFFLOADED]
-    steps = [f"steps inside backward: {report.stepping_refused}"] if report.stepping_refused else []
-    return f" Not tried: {', '.join([*options, *steps])}." if options or steps else ""
-
-
-def _range(seconds: tuple[float, float]) -> str:
-    least, most = (f"{each:.3g}" for each in seconds)
-    return f"{least} s" if least == most else f"{least} to {most} s"
-
-
-def _trial_lines(trial: Trial) -> Iterator[str]:
-    measured, plain = format_bytes(trial.measured_peak_bytes), format_bytes(trial.plain_peak_bytes)
-    yield f"peak {measured} instead of {plain}, as the allocator reports"
-    if trial.seconds is not None and trial.plain_seconds is not None:
-        yield f"a step took {_range(trial.seconds)}, a plain one {_range(trial.plain_seconds)}, on this machine"
-    compared = format_count(trial.num_compared, "parameter" if trial.is_of_parameters else "gradient")
-    if trial.bit_equal:
-        yield f"{compared} compared, all bit-equal to those of the plain run"
-    elif not trial.num_compared:
-        yield "gradients are not compared: the batches are not those of the plain run"
-    elif trial.bit_equal is None:
-        yield "gradients cannot be compared: two plain runs differ (set the seeds, use deterministic algorithms)"
-    else:
-        yield (
-            f"{trial.num_different} of {compared} differ from those of the plain run, "
-            f"all together by about {trial.difference:.1e} of their norm"
-        )

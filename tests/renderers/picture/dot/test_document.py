@@ -11,8 +11,11 @@ from msgspec import structs
 from strategies import graphs
 
 from gradinspect.analyses.structure.focus import Focus, focus_graph
+from gradinspect.analyses.structure.folding import Scope
 from gradinspect.graph import Frame, Graph, ModuleCall, Root, Storage
+from gradinspect.renderers.picture.colors.palettes import LIGHT
 from gradinspect.renderers.picture.dot.document import render_dot
+from gradinspect.renderers.picture.dot.scopes import ScopeLabels
 from gradinspect.renderers.picture.dot.text import MAX_LABEL, WORD_JOINER, join_names, shorten
 from gradinspect.renderers.picture.graphviz import find_engine, lay_out
 from gradinspect.renderers.picture.plan.parts import DrawOptions
@@ -294,3 +297,14 @@ def test_as_many_leaves_as_fit_are_drawn(count: int, drawn: int, rest: str | Non
     assert len([line for line in written if line.startswith("n0_leaf") and "leaves" not in line]) == drawn
     assert ("n0_leaves" in written) == (rest is not None)
     assert rest is None or rest in render_dot(stacked, DrawOptions())
+
+
+def test_a_repeat_without_modules_is_named_by_its_nodes() -> None:
+    """The first and the last of each copy, and how many there are."""
+    record = graph(*(op(f"{name}Backward0", place) for place, name in enumerate(("Sin", "Cos", "Sin", "Cos"), 1)))
+    repeat = Scope(kind="repeat", items=(0, 1), copies=((2, 3),), num_nodes=4, held_bytes=0)
+    single = Scope(kind="repeat", items=(0,), copies=((2,),), num_nodes=2, held_bytes=0)
+    labels = ScopeLabels(record, LIGHT)
+
+    assert labels.name(repeat) == "Sin … Cos <B>×2</B>"
+    assert labels.name(single) == "Sin <B>×2</B>"
