@@ -116,6 +116,44 @@ def named_saved(node: Node, live: Any) -> Node:
     return replace(node, saved=(*(replace(one, operator=maker_name(call)) for call, one in made), *box.rest))
 
 
+def makers_of_saved(live: Any, num_saved: int, module_paths: Mapping[int, str], base: str | None) -> list[str | None]:
+    """List the paths of the modules that made the saved tensors of a compiled node; empty if its graph is not known.
+
+    Args:
+        live: The node, before it runs.
+        num_saved: How many tensors it keeps, those that torch does not check for changes included.
+        module_paths: Identity of a module -> its path.
+        base: Path of the module that was compiled; None: it is a function.
+
+    Returns:
+        A path for each tensor; None for one that the compiled code was given, or where no module is noted.
+    """
+    try:
+        graph = backward_graph(live, num_saved)
+        if graph is None or len(graph.saved) != num_saved:
+            return []
+        return [_maker_path(argument, module_paths, base) for argument in graph.saved]
+    except Exception:  # what a compiler notes of its graphs is private, and differs between versions
+        return []
+
+
+def _maker_path(argument: Any, module_paths: Mapping[int, str], base: str | None) -> str | None:
+    around = modules_of(argument)
+    if maker_name(argument) is None or not around:
+        return None
+    identity, text, _ = around[-1]
+    return _path_of(identity, text, base, module_paths)
+
+
+def _path_of(identity: int, text: str, base: str | None, known_paths: Mapping[int, str]) -> str:
+    """Return the path of a module, which one compiled graph for several blocks has of the first of them."""
+    known = known_paths.get(identity)
+    if known is not None and (not base or known == base or known.startswith(f"{base}.")):
+        return known
+    inside = without_wrappers(text.rpartition("]")[2].strip("."))
+    return ".".join(part for part in (base, inside) if part)
+
+
 class _Opening:
     """Collects the modules and lines of what is found."""
 
@@ -211,7 +249,7 @@ class _Opening:
         parent = outer
         key: tuple[object, ...] = ()
         for identity, text, class_name in modules_of(call):
-            path = self._path(identity, text, base)
+            path = _path_of(identity, text, base, self._paths)
             if path == base:
                 continue
             key = (*key, path)
@@ -223,14 +261,6 @@ class _Opening:
                 )
             parent = calls[key]
         return parent
-
-    def _path(self, identity: int, text: str, base: str | None) -> str:
-        """Return the path of a module, which one compiled graph for several blocks has of the first of them."""
-        known = self._paths.get(identity)
-        if known is not None and (not base or known == base or known.startswith(f"{base}.")):
-            return known
-        inside = without_wrappers(text.rpartition("]")[2].strip("."))
-        return ".".join(part for part in (base, inside) if part)
 
     def _frame(self, call: Any, caller: int | None) -> int | None:
         """Find the line of the forward operator that a call belongs to."""

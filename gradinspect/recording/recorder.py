@@ -283,7 +283,10 @@ class Recorder:
 
     @uncompiled
     def _enter_module(self, module: nn.Module, args: object) -> None:
-        if torch.compiler.is_compiling() or not self.scope.is_here() or is_of_compiler(module):
+        if torch.compiler.is_compiling() or not self.scope.is_here():
+            return
+        if is_of_compiler(module):
+            self._moved_on()
             return
         is_own = get_ident() == self._thread
         if not self.is_active:
@@ -295,8 +298,7 @@ class Recorder:
             self.attributes.look()
             self.inputs.note(args, sys._getframe(1))
         record.enter(self._number_of(module))
-        for moved_on in self.on_module:
-            moved_on()
+        self._moved_on()
 
     @uncompiled
     def _leave_module(self, module: nn.Module, _args: object, output: object) -> None:
@@ -314,7 +316,10 @@ class Recorder:
             with self._lock:
                 self._noted.add(number)
                 self.kept_names.note(module, self._module_numbers)
-        for moved_on in self.on_module:
+        self._moved_on()
+
+    def _moved_on(self) -> None:
+        for moved_on in self.on_module if self.is_active else ():
             moved_on()
 
     def _entering_elsewhere(self) -> ThreadRecord:

@@ -25,6 +25,10 @@ _MISSING = {  # name of an error -> what in its text is missing, and the sentenc
         r"Command:\s+(\S+)",
         "The C++ compiler '{}' could not compile what inductor wrote; what it said stands above.",
     ),
+    "ImportError": (
+        r"(?:No module named '|Please install )([^'\s]+)",
+        "The backend of torch.compile needs '{}', which is not installed: install it.",
+    ),
     "TritonMissing": (r"(triton)", "inductor found no working '{}', which this device needs: install it."),
 }
 _PLAIN = {"generic_jump": "branch on the value of a tensor"}  # reasons that are names of TorchDynamo's functions
@@ -43,7 +47,7 @@ def what_is_missing(error: BaseException) -> str | None:
     Source: torch/_inductor/exc.py, torch/_dynamo/exc.py, torch 2.13.
     """
     kind = type(getattr(error, "inner_exception", error)).__name__
-    found = _MISSING.get(kind)
+    found = _MISSING.get("ImportError" if kind == "ModuleNotFoundError" else kind)
     if found is None:
         return None
     pattern, sentence = found

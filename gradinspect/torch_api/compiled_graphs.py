@@ -26,6 +26,7 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import key_of_storage
 
 _INFO = "_lazy_backward_info"  # of the class that torch.compile makes for each compiled graph
+COMPILED_NODE = "CompiledFunctionBackward"
 UNCHECKED = "_tensors_no_vc_check"  # an attribute of its nodes
 
 
@@ -56,6 +57,11 @@ def backward_graph(node: Any, num_saved: int) -> BackwardGraph | None:
     (output,) = (one for one in calls if one.op == "output")
     results = [one if hasattr(one, "meta") else None for one in output.args[0]]
     return BackwardGraph(saved, [one for one in calls if is_operator(one)], results)
+
+
+def unchecked_tensors(node: Any) -> list[Any]:
+    """List the tensors that a compiled node keeps besides its saved ones; torch does not check them for changes."""
+    return list(vars(node).get(UNCHECKED, ()))
 
 
 class _Named(NamedTuple):

@@ -122,12 +122,11 @@ def is_compiled_in_name_only(module: nn.Module) -> bool:
 def is_of_compiler(module: nn.Module) -> bool:
     """Return whether a module is torch.compile's own: a graph that it made, or the wrapper of one that runs uncompiled.
 
-    A graph that the program has traced is of a class that is named after its module.
-    Source: torch/fx/_lazy_graph_module.py, torch 2.13.
+    Each graph has a class of its own. Those that are made while torch.compile compiles have another base than those
+    that the program traces, whatever they are called: "GraphModule", or "<lambda>" without autograd.
+    Source: torch/fx/_lazy_graph_module.py, torch/fx/graph_module.py, torch 2.13.
     """
-    if type(module).__name__ == "GraphModule":
-        return any(base.__name__ == "_LazyGraphModule" for base in type(module).__mro__)
-    return is_compiled_in_name_only(module)
+    return type(module).__mro__[1].__name__ == "_LazyGraphModule" or is_compiled_in_name_only(module)
 
 
 def compiled_module(module: nn.Module) -> nn.Module | None:

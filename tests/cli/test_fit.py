@@ -162,7 +162,7 @@ def test_a_model_that_ends_with_its_step_is_named_and_counted(tmp_path: Path) ->
     weights = 4 * (64 * 64 + 64)
 
     assert figures["steps"][0]["end_bytes"] >= 2 * weights  # with their gradients
-    assert {group["label"] for group in figures["groups"]} <= {"layer", "(outside modules)"}
+    assert {group["label"] for group in figures["groups"]} <= {"layer", "(model itself)", "(outside modules)"}
 
 
 PRINTS = """

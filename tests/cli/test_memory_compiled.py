@@ -84,6 +84,9 @@ def held(root):
 if len(sys.argv) > 1:
     print(held(loss.grad_fn), flush=True)
 """
+BRANCHES = """def forward(self, x):
+        if x.abs().max() > 1000:
+            raise ValueError(x)"""
 END = "loss.backward()\n"
 
 
@@ -142,6 +145,20 @@ def test_the_peak_is_what_the_allocator_measures(tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stderr
         assert 0 <= int(ran.stdout.split()[-1]) - peaks[budget] <= 2 * 32 * 16 * 4
     assert len(set(peaks.values())) > 3
+
+
+@pytest.mark.slow
+def test_a_program_that_reads_values_is_compared_with_its_checkpointed_one(tmp_path: Path) -> None:
+    """Its eager step runs on fake tensors, with the values that a real one has read."""
+    script = tmp_path / "train.py"
+    reads = WHOLE.replace("model(x).square().mean()", "model(x).square().mean()\nassert 0 < loss < 100")
+    script.write_text(HEAD + reads.replace("def forward(self, x):", BRANCHES) + END)
+    done = gradinspect("memory", script, "--compiled", "--format", "json")
+
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["without"]
+    assert [row["what"] for row in rows] == ["eager", "eager, checkpoint model.0-2"]
+    assert rows[1]["kept_bytes"] < rows[0]["kept_bytes"]
 
 
 def test_what_cannot_be_answered_is_said(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """A backward inside a function under torch.compile is recorded, and torch.compile does what it would do without us."""
 
+import json
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from runs import gradinspect, python, unmeasured
@@ -234,6 +237,55 @@ def test_forward_in_compiled_code_is_that_of_its_own_step(compiled: str, backend
     assert len(ends[0]) == 2
 
 
+BLOCKS = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(3))
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+model = Net()
+optimizer = torch.optim.SGD(model.parameters())
+net = model
+COMPILED
+step = torch.compile(optimizer.step, backend="aot_eager")
+for _ in range(3):
+    net(torch.randn(256, 64)).sum().backward()
+    step()
+    optimizer.zero_grad()
+"""
+COMPILE = {
+    "the model": "net = torch.compile(model, backend='aot_eager')",
+    "each block": "for block in model.blocks: block.compile(backend='aot_eager')",
+    "a function": "net = torch.compile(lambda x: model(x), backend='aot_eager')",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", COMPILE)
+def test_what_compiled_code_keeps_belongs_to_the_module_that_made_it(compiled: str, tmp_path: Path) -> None:
+    """To the one that its graph names, as in eager; of what is not kept, only the compiled module is known."""
+    kept = []
+    for line in (COMPILE[compiled], ""):
+        script = tmp_path / "blocks.py"
+        script.write_text(BLOCKS.replace("COMPILED", line))
+        done = gradinspect("fit", script, "--real", "--where", "kind='saved'", "--format", "json")
+        assert done.returncode == 0, done.stderr
+        kept.append({group["label"]: group["num_bytes"] for group in json.loads(done.stdout)["groups"]})
+    script.write_text(BLOCKS.replace("COMPILED", COMPILE[compiled]))
+    modules = gradinspect("fit", script, "--real").stdout
+    rest = {"the model": "(model itself)", "each block": "blocks", "a function": "(compiled functions)"}[compiled]
+
+    assert kept[0] == kept[1] != {}
+    assert rest in modules
+    assert "<lambda>" not in modules
+
+
 EVERYTHING = """
 import hashlib
 import torch
@@ -329,36 +381,57 @@ for name in ("aot_autograd", "inductor"):
 """
 
 
+def _counted(script: Path, folder: Path, words: Sequence[str] = ()) -> list[str]:
+    """Return what a run has counted, with a verb or plain, with the cache in a folder, where it writes its files too.
+
+    In a process of its own: what a forked one has imported before is part of the keys.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / "cache"))
+        folder.mkdir(exist_ok=True)
+        if words:
+            again = [*words[1:], "--continue"]
+            run = gradinspect(words[0], script, *again, cwd=folder, is_new=True, is_measured=False)
+        else:
+            command = [sys.executable, str(script)]
+            run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=unmeasured())
+    is_refused = "--create-graph" in words and "donated buffers" in run.stderr  # by torch, once the program has ended
+    assert run.returncode == 0 or is_refused, run.stderr
+    return [line for line in run.stdout.splitlines() if line.startswith("counted:")]
+
+
+class _Plain(NamedTuple):
+    """Two runs of a program without us, one after the other."""
+
+    script: Path
+    folder: Path
+    cold: list[str]
+    warm: list[str]
+
+
+@pytest.fixture(scope="module")
+def plain_runs(tmp_path_factory: pytest.TempPathFactory) -> _Plain:
+    """Run the program without us, twice."""
+    folder = tmp_path_factory.mktemp("plain")
+    script = folder / "cached.py"
+    script.write_text(CACHED)
+    cold, warm = (_counted(script, folder / "plain") for _ in range(2))
+    return _Plain(script, folder / "plain", cold, warm)
+
+
 @pytest.mark.parametrize("words", one_in(len(EVERY_VERB), EVERY_VERB))
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler")
-def test_the_caches_of_torch_are_hit_and_missed_as_without_us(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Empty, full of what a plain run has compiled, and full of what the program has compiled under a verb.
+def test_the_caches_of_torch_are_hit_and_missed_as_without_us(words: str, tmp_path: Path, plain_runs: _Plain) -> None:
+    """Empty, full of what a plain run has compiled, and full of what the program has compiled under a verb."""
+    script, plain, cold, warm = plain_runs
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    shutil.copytree(plain, theirs)
 
-    In processes of their own: what a forked one has imported before is part of the keys.
-    """
-    script = tmp_path / "cached.py"
-    script.write_text(CACHED)
-    verb, *options = words.split()
-
-    def counted(folder: str, *, plain: bool) -> list[str]:
-        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / folder))
-        if plain:
-            command = [sys.executable, str(script)]
-            run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=unmeasured())
-        else:
-            again = [*options, "--continue"]
-            run = gradinspect(verb, script, *again, cwd=tmp_path, is_new=True, is_measured=False)
-        assert run.returncode == 0, run.stderr
-        return [line for line in run.stdout.splitlines() if line.startswith("counted:")]
-
-    cold, warm = (counted("plain", plain=True) for _ in range(2))
     assert "autograd_cache_miss" in cold[0]
     assert "fxgraph_cache_hit" in warm[1]
-    assert counted("plain", plain=False) == warm
-    assert counted("ours", plain=False) == cold
-    assert counted("ours", plain=True) == warm
+    assert _counted(script, theirs, words.split()) == warm
+    assert _counted(script, ours, words.split()) == cold
+    assert _counted(script, ours) == warm
 
 
 def test_an_optimizer_that_never_steps_is_found_beside_a_compiled_model(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ def test_each_thing_that_can_be_missing_has_a_sentence() -> None:
     failed = what_is_missing(InductorError(CppCompileError(["g++-12", "a.cpp"], "omp.h: not found"), None))
 
     assert failed == "The C++ compiler 'g++-12' could not compile what inductor wrote; what it said stands above."
+    for error in (ModuleNotFoundError("No module named 'onnx'"), ImportError("Please install onnx to use it.")):
+        assert "needs 'onnx'" in str(what_is_missing(BackendCompilerFailed(torch.compile, error, None)))
+    assert what_is_missing(BackendCompilerFailed(torch.compile, ImportError("cannot"), None)) is None
     assert "no working 'triton'" in str(what_is_missing(TritonMissing(None)))
 
 

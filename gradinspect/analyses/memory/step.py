@@ -52,6 +52,7 @@ NOT_COUNTED_ON_A_DEVICE: Final = (
 CPU: Final = "cpu"
 PINNED: Final = "pinned"  # memory of the host that is page-locked: the allocator of the CPU does not have it
 MAX_MODULES = 12
+IN_COMPILED: Final = "(compiled functions)"
 
 
 class Origin(Record, frozen=True):
@@ -64,6 +65,8 @@ class Origin(Record, frozen=True):
     module: str = ""  # "encoder.0.linear"
     line: str = ""  # "train.py:22"
     code: str = ""
+    is_outermost: bool = False  # the module is the one whose path is ""
+    is_compiled: bool = False  # in a function under torch.compile, where modules are not followed
 
 
 class AliveRow(Record, frozen=True, kw_only=True):
@@ -315,7 +318,7 @@ def _folded_modules(rows: Sequence[AliveRow], depth: int, model: str) -> list[Fo
     """Fold modules whose parameters have the same names; of those without, the ones with the same bytes."""
     parameters: dict[str, dict[str, int]] = {}
     for row in rows:
-        label = _outer(row.made.module, depth, model)
+        label = _outer(row.made, depth, model)
         if row.kind in {"parameter", "buffer"}:
             parameters.setdefault(label, {})[row.name.rpartition(f"{label}.")[2]] = row.num_bytes
 
@@ -325,7 +328,7 @@ def _folded_modules(rows: Sequence[AliveRow], depth: int, model: str) -> list[Fo
             return (group.num_bytes, group.num_storages)
         return (frozenset(own), len(set(own.values())))  # the weight of a norm is as large as its bias
 
-    return _folded(_grouped(rows, lambda row: (_outer(row.made.module, depth, model), "")), look)
+    return _folded(_grouped(rows, lambda row: (_outer(row.made, depth, model), "")), look)
 
 
 def _folded(groups: Sequence[PeakGroup], look: Callable[[PeakGroup], Hashable]) -> list[FoldedGroup]:
@@ -348,7 +351,7 @@ def _key(memory: StepMemory, by: By) -> Callable[[AliveRow], tuple[str, str]]:
             return lambda row: (KIND_NAMES[row.kind], "")
         case "module":
             depth = _module_depth(memory)
-            return lambda row: (_outer(row.made.module, depth, memory.model_name), "")
+            return lambda row: (_outer(row.made, depth, memory.model_name), "")
         case "line":
             return lambda row: (row.made.line or "(no line)", row.made.code)
         case "phase":
@@ -409,15 +412,17 @@ def _grouped(rows: Iterable[AliveRow], key: Callable[[AliveRow], tuple[str, str]
 
 def _module_depth(memory: StepMemory) -> int:
     """Choose how deep modules are told apart: as deep as leaves few enough of them."""
-    paths = {row.made.module for row in memory.alive}
-    deepest = max((path.count(".") + 1 for path in paths), default=1)
+    deepest = max((row.made.module.count(".") + 1 for row in memory.alive), default=1)
     depths = range(1, deepest + 1)
-    fitting = [depth for depth in depths if len({_outer(path, depth, OUTERMOST) for path in paths}) <= MAX_MODULES]
+    labels = ({_outer(row.made, depth, OUTERMOST) for row in memory.alive} for depth in depths)
+    fitting = [depth for depth, found in zip(depths, labels, strict=True) if len(found) <= MAX_MODULES]
     return max(fitting, default=1)
 
 
-def _outer(path: str, depth: int, model: str) -> str:
-    return shown_path(".".join(path.split(".")[:depth]), model) if path else OUTSIDE
+def _outer(made: Origin, depth: int, model: str) -> str:
+    if not made.module:
+        return f"({model} itself)" if made.is_outermost else IN_COMPILED if made.is_compiled else OUTSIDE
+    return shown_path(".".join(made.module.split(".")[:depth]), model)
 
 
 def _storage_name(row: AliveRow) -> str:

@@ -12,6 +12,7 @@ from gradinspect.analyses.structure.call_names import shown_path, without_wrappe
 from gradinspect.analyses.structure.name_folding import name_by_indices
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
+from gradinspect.cli.running.values_first import values_of
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.graph import Graph
 from gradinspect.request import Request
@@ -73,12 +74,15 @@ def _checkpointed(runs: ForkedRuns, request: Request, block: Block, other: int) 
 
 
 def _seen(runs: ForkedRuns, request: Request, plan: Plan) -> _Seen:
-    """Watch a step on fake tensors, or measure it where the program reads values."""
+    """Watch a step on fake tensors, with the values that a real one reads where it needs them."""
     question = questions.planned_steps(1, plan)
+    fake = replace(request, fake=True, answers_reads=True)
     try:
-        steps = runs.run(replace(request, fake=True, answers_reads=True), question, PlannedSteps, is_silent=True)
+        steps = runs.run(fake, question, PlannedSteps, is_silent=True)
     except (GradInspectError, ScriptFailedError):
-        steps = runs.run(request, question, PlannedSteps, is_silent=True)
+        reads = values_of(runs, fake, 1, tells=False)
+        again = request if reads is None else replace(fake, reads=reads)
+        steps = runs.run(again, question, PlannedSteps, is_silent=True)
     first = steps.memory.steps[0]
     phases = ("forward", "backward")
     curve = [point.num_bytes for point in steps.memory.curve if point.step == first.number and point.phase in phases]

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from gradinspect.analyses.memory.step import is_accelerator
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.storage_ledger import Allocation, Purpose, StorageMaker
+from gradinspect.torch_api.compiled_graphs import COMPILED_NODE
 from gradinspect.torch_api.devices.profiling import ProfiledEvent
 
 Place: TypeAlias = tuple[str, int]  # device and address
@@ -84,7 +85,8 @@ def maker_of(event: ProfiledEvent, running: StorageMaker, identity: int | None) 
     op = event.op.replace("aten::", "aten.")
     if event.node and running.module is None:
         frame = running.frame if identity is None else None  # the line that called backward
-        return running._replace(op=op, node=event.node, sequence_nr=identity, frame=frame)
+        is_compiled = running.is_compiled or event.node == COMPILED_NODE
+        return running._replace(op=op, node=event.node, sequence_nr=identity, frame=frame, is_compiled=is_compiled)
     return running._replace(op=op)
 
 

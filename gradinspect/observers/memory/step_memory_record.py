@@ -176,20 +176,24 @@ class _Origins:
         self._base_folder = run.base_folder
         self._names = names
 
-    def of(self, maker: StorageMaker, owner: str = "") -> Origin:
+    def of(self, maker: StorageMaker, owner: str | None = None) -> Origin:
         """Describe a maker; a parameter's gradient and state belong to the parameter's own module."""
         frame, module = maker.frame, maker.module
         is_of_forward = maker.sequence_nr not in (None, ACCUMULATE_GRAD_NR)
         if is_of_forward and maker.sequence_nr is not None:
             frame = frame if frame is not None else self._recorder.frame_of(maker.sequence_nr)
             module = module if module is not None else self._recorder.module_of(maker.sequence_nr)
+        if owner is None and module is not None:
+            owner = self._recorder.module_name(module, self._names)[0]
         record = self._recorder.frames.record(frame, self._base_folder)
         return Origin(
             step=maker.step,
             phase=maker.phase,
             op=maker.op,
             node=maker.node.removeprefix("torch::autograd::"),
-            module=owner or ("" if module is None else self._recorder.module_name(module, self._names)[0]),
+            module=owner or "",
+            is_outermost=owner == "",
+            is_compiled=maker.is_compiled,
             line="" if record is None else f"{record.file}:{record.line}",
             code="" if record is None else record.code,
         )

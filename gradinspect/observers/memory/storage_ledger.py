@@ -26,6 +26,7 @@ class StorageMaker(NamedTuple):
     sequence_nr: int | None = None  # of the node
     module: int | None = None  # number that the recorder gave the innermost module that was running
     frame: int | None = None  # number of the user's line
+    is_compiled: bool = False  # a function under torch.compile was running
 
 
 class Purpose(NamedTuple):
@@ -33,7 +34,7 @@ class Purpose(NamedTuple):
 
     kind: StorageKind
     name: str = ""
-    owner: str = ""  # path of the module that it belongs to
+    owner: str | None = None  # path of the module that it belongs to, "" is the outermost; None: it is not known
     shape: str = ""  # of one that ranks share
 
 

@@ -13,13 +13,16 @@ from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import StorageKind
 from gradinspect.observers.memory.storage_ledger import Purpose
+from gradinspect.recording.compiled import makers_of_saved
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.names.names import Names, all_parameters, collect_names, members_of
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import plain_tensors, storage_key
 from gradinspect.recording.walk import Walk
+from gradinspect.torch_api.compiled_graphs import unchecked_tensors
 from gradinspect.torch_api.distributed.sharding import local_tensor
+from gradinspect.torch_api.nodes import function_class, is_compiled_class
 from gradinspect.torch_api.saved import saved_contents
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -30,7 +33,7 @@ class Label(NamedTuple):
     tensor: torch.Tensor
     kind: StorageKind
     name: str = ""
-    owner: str = ""
+    owner: str | None = None
     shape: str = ""  # of one that ranks share: of all together, and what this rank has
 
     @property
@@ -47,6 +50,7 @@ class Purposes:
         self.names = Names()  # of the last graph
         self._recorder = recorder
         self._names: dict[int, str] = {}  # key of a parameter's storage -> its name
+        self._members: set[int] = set()  # keys of the storages of parameters and buffers of modules
         self._saved_names: dict[type, list[str]] = {}
         self._leaves: list[ReferenceType[torch.Tensor]] = []  # of the graph that backward goes through
 
@@ -60,14 +64,14 @@ class Purposes:
             called = self._recorder.called_modules()
             names = collect_names(leaves, called, found, self._recorder.kept_names.gone())
             self.names = names
-            self._names |= {key: name for key, (_, name) in names.storages.items()}
+            self._take_names(names)
             modules = [variable.value for variable in found if isinstance(variable.value, torch.nn.Module)]
             for module in dict.fromkeys([*called, *modules]):
                 yield from self._of_module(module)
             for leaf in leaves:
                 yield self._label(leaf, "parameter" if isinstance(leaf, torch.nn.Parameter) else "input")
             for node in walk.nodes:
-                yield from (Label(tensor, "saved") for tensor in self._saved_by(node))
+                yield from self._saved_by(node)
             for variable in found:
                 if isinstance(variable.value, torch.Tensor) and variable.value.is_leaf:
                     yield Label(variable.value, "input", variable.name)
@@ -79,7 +83,7 @@ class Purposes:
         """Label the parameters and buffers of models, and their gradients."""
         leaves = [parameter for model in models for parameter in all_parameters(model)]
         names = collect_names(leaves, models, ())
-        self._names |= {key: name for key, (_, name) in names.storages.items()}
+        self._take_names(names)
         for model in models:
             yield from self._of_module(model)
 
@@ -116,15 +120,37 @@ class Purposes:
 
     def _label(self, tensor: torch.Tensor, kind: StorageKind) -> Label:
         keys = (storage_key(part) for part in plain_tensors(tensor))  # a DTensor's memory is that of its local one
-        name = next((self._names[key] for key in keys if key in self._names), "")
-        return Label(tensor, kind, name, name.rpartition(".")[0], _shape_on_ranks(tensor))
+        key = next((key for key in keys if key in self._names), None)
+        name = "" if key is None else self._names[key]
+        owner = name.rpartition(".")[0] or ("" if key in self._members else None)
+        return Label(tensor, kind, name, owner, _shape_on_ranks(tensor))
 
-    def _saved_by(self, node: Any) -> Iterator[torch.Tensor]:
+    def _take_names(self, names: Names) -> None:
+        self._names |= {key: name for key, (_, name) in names.storages.items()}
+        self._members |= {key for key, (origin, _) in names.storages.items() if origin in {"parameter", "buffer"}}
+
+    def _saved_by(self, node: Any) -> Iterator[Label]:
+        """Label what a node saves; what compiled code has made belongs to the module that its graph names."""
+        contents = self._contents_of(node)
+        makers: Sequence[str | None] = ()
+        if is_compiled_class(function_class(node)):
+            contents = [*contents, *unchecked_tensors(node)]
+            makers = makers_of_saved(node, len(contents), self.names.module_paths, self._path_around(node))
+        for place, content in enumerate(contents):
+            owner = makers[place] if makers else None
+            yield from (Label(tensor, "saved", owner=owner) for tensor in plain_tensors(content))
+
+    def _path_around(self, node: Any) -> str | None:
+        """Return the path of the module that made a node; None if it was made outside of modules."""
+        number = self._recorder.module_of(self._recorder.others.identity_of(node))
+        return None if number is None else self._recorder.module_name(number, self.names)[0]
+
+    def _contents_of(self, node: Any) -> list[Any]:
         kind = type(node)
         if kind not in self._saved_names:
             self._saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
         identity = self._recorder.others.identity_of(node)
-        return plain_tensors(saved_contents(node, self._saved_names[kind], identity, self._recorder.saved_hooks))
+        return saved_contents(node, self._saved_names[kind], identity, self._recorder.saved_hooks)
 
 
 def held_before(recorder: Recorder) -> Iterator[Label]:

@@ -59,6 +59,24 @@ def test_groups_are_named_and_sorted() -> None:
     ]  # fmt: skip
 
 
+def test_the_outermost_module_and_compiled_functions_have_rows_of_their_own() -> None:
+    """Neither is outside of modules; what is known of a module counts before what is compiled."""
+    origins = (
+        Origin(step=2, phase="backward", is_outermost=True, is_compiled=True),
+        Origin(step=2, phase="backward", module="head", is_compiled=True),
+        Origin(step=2, phase="backward", is_compiled=True),
+        Origin(step=2, phase="backward"),
+    )
+    rows = (
+        AliveRow(kind="temporary", name="", num_bytes=40 - number, num_storages=1, made=made)
+        for number, made in enumerate(origins)
+    )
+
+    assert [group.label for group in groups_by(memory(*rows), "module")] == [
+        "(model itself)", "head", "(compiled functions)", "(outside modules)",
+    ]  # fmt: skip
+
+
 def test_many_modules_are_shown_less_deep() -> None:
     """As deep as leaves few enough rows."""
     rows = [
