@@ -14,9 +14,9 @@ in other ways: `gather`, `topk`, `index_select`, a mask.
 Source: areAnyTensorSubclassLike in torch/csrc/autograd/FunctionsManual.cpp, torch 2.13.
 
 NOTE [Numbers that nodes keep]
-`x * 0.5` has a tensor made of the number, which its node saves. No operator that we see makes it, and the node is there
-only when the operator has returned: so before the next one, what the result's node keeps is counted. Backward computes
-with this tensor, so that its kernel makes only a copy of it, if that has another dtype.
+`x * 0.5` and `x *= 0.5` have a tensor made of the number, which their node saves. No operator that we see makes it, and
+the node is there only when the operator has returned: so before the next one, what the result's node keeps is counted.
+Backward computes with this tensor, so that its kernel makes only a copy of it, if that has another dtype.
 """
 
 import sys
@@ -64,7 +64,9 @@ _TAKES_NUMBERS = frozenset((
     "add", "sub", "rsub", "mul", "div", "remainder", "fmod", "floor_divide", "xlogy", "eq", "ne", "lt", "le", "gt",
     "ge",
 ))  # fmt: skip
-_KEEPS_NUMBER = frozenset((torch.ops.aten.mul.Tensor, torch.ops.aten.div.Tensor))
+_KEEPS_NUMBER = frozenset((
+    torch.ops.aten.mul.Tensor, torch.ops.aten.mul_.Tensor, torch.ops.aten.div.Tensor, torch.ops.aten.div_.Tensor,
+))  # fmt: skip
 _NUMBER = "_saved_other"  # where their nodes have it
 _WITH_KEPT_NUMBER = frozenset(("MulBackward0", "DivBackward0"))
 _TAKES_REAL = frozenset((torch.ops.aten.lift_fresh.default,))  # makes a real tensor fake: it is the same one

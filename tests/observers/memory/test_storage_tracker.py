@@ -69,5 +69,11 @@ def test_a_number_that_a_node_keeps_is_there_from_the_next_operator_on() -> None
         square = x * x
         kept_of_tensors = more(start)
         del square
+        in_place = x + x
+        in_place *= 0.5
+        in_place /= 3
+        kept_in_place = more(start)
+        del in_place
 
     assert (kept, gone, kept_without, kept_of_tensors) == (2 * (12 + 8), 0, 12, 12)
+    assert kept_in_place == 12 + 2 * 8
