@@ -16,7 +16,10 @@ Source: areAnyTensorSubclassLike in torch/csrc/autograd/FunctionsManual.cpp, tor
 NOTE [Numbers that nodes keep]
 `x * 0.5` and `x *= 0.5` have a tensor made of the number, which their node saves. No operator that we see makes it, and
 the node is there only when the operator has returned: so before the next one, what the result's node keeps is counted.
-Backward computes with this tensor, so that its kernel makes only a copy of it, if that has another dtype.
+Backward computes with this tensor, so that its kernel makes only a copy of it, if that has another dtype. A view that
+was written in place is left out, and its 8 bytes: torch makes its node anew when it is asked for, by operators that come
+back to us under a lock of the view, for which we would wait for ever. The number is kept by a node that nothing shows.
+Source: VariableHooks::grad_fn in torch/csrc/autograd/variable.cpp, torch 2.13.
 """
 
 import sys
@@ -47,7 +50,7 @@ from gradinspect.torch_api.modes import TorchDispatchMode, without_dispatch_mode
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
 from gradinspect.torch_api.patching.originals import get_default_dtype, gradients_of, is_grad_enabled, ops, with_grad
 from gradinspect.torch_api.saved import raw_saved
-from gradinspect.torch_api.tensors import grad_fn_of, key_of_storage
+from gradinspect.torch_api.tensors import grad_fn_of, is_view, key_of_storage
 
 _ADD = torch.ops.aten.add.Tensor
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
@@ -192,7 +195,7 @@ class StorageTracker(TorchDispatchMode):
         results, self._may_keep = self._may_keep, []
         for reference, maker in results:
             result = reference()
-            node = None if result is None else grad_fn_of(result)
+            node = None if result is None or is_view(result) else grad_fn_of(result)
             kept = raw_saved(node, _NUMBER).data if node is not None and node.name() in _WITH_KEPT_NUMBER else None
             if isinstance(kept, torch.Tensor) and not isinstance(kept, FakeTensor):
                 self._made(kept, maker)
