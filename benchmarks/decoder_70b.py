@@ -4,10 +4,10 @@
     gradinspect fit decoder_70b.py --world-size 64 -- sharded
 
 `sharded` trains it in two steps of AdamW, in shards with `fully_shard`, each block checkpointed. By hand, a rank of 64
-needs 32.44 GiB, where the gradient of the logits is made. Of 70,553,706,496 parameters in bfloat16 it holds a share, and
-twice that as the optimizer's state: 3 x 2.053 GiB; the embedding and the head whole: 3.914; what 80 blocks were given,
-of 8,192 x 8,192: 10; the log-probabilities, their gradient and that of the logits, of 8,192 x 128,256 in float32:
-3 x 3.914; what the last norm and the head have saved: 0.625. Gradients of parameters are not there yet.
+needs 32.44 GiB, where the gradient of the logits is made. Of 70,553,706,496 parameters in bfloat16 it holds a share,
+and twice that as the optimizer's state: 3 x 2.053 GiB; the embedding and the head whole: 3.914; what 80 blocks were
+given, of 8,192 x 8,192: 10; the log-probabilities, their gradient and that of the logits, of 8,192 x 128,256 in
+float32: 3 x 3.914; what the last norm and the head have saved: 0.625. Gradients of parameters are not there yet.
 """
 
 import sys

@@ -86,7 +86,7 @@ def allocated(words: list[str]) -> None:
     """Run a program under torch's profiler until its steps are over, and print the peak."""
     stepped = Counter[int]()
 
-    def after_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    def after_step(optimizer: torch.optim.Optimizer, _args: object, _kwargs: object) -> None:
         has_gradients = any(one.grad is not None for group in optimizer.param_groups for one in group["params"])
         stepped[id(optimizer)] += has_gradients  # a schedule may be tried out before
         if has_gradients and min(filter(None, stepped.values())) >= NUM_STEPS:
@@ -96,9 +96,8 @@ def allocated(words: list[str]) -> None:
     sys.argv = words
     sys.path[0] = str(Path(words[0]).parent.absolute())
     gc.collect()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        with suppress(StepsEnded):
-            runpy.run_path(words[0], run_name="__main__")
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler, suppress(StepsEnded):
+        runpy.run_path(words[0], run_name="__main__")
     results: Any = profiler.profiler.kineto_results
     events: list[tuple[int, int]] = []
     todo = list(results.experimental_event_tree())
@@ -114,7 +113,7 @@ def allocated(words: list[str]) -> None:
 def fitted(words: list[str], *options: str) -> None:
     """Run `fit`."""
     sys.argv = ["gradinspect", "fit", words[0], *options, "--quiet-script", "--format", "json", "--", *words[1:]]
-    sys.path[0] = os.getcwd()
+    sys.path[0] = str(Path.cwd())
     runpy.run_module("gradinspect", run_name="__main__", alter_sys=True)
 
 

@@ -162,13 +162,15 @@ def unet():
 
 
 def unet_dice():
-    net, loss = unet()
+    net, _ = unet()
     from utils.dice_score import dice_loss
 
     def both():
         out, masks = net(torch.randn(1, 3, 64, 64)), torch.randint(2, (1, 64, 64))
         one_hot = functional.one_hot(masks, 2).permute(0, 3, 1, 2).float()
-        return functional.cross_entropy(out, masks) + dice_loss(functional.softmax(out, dim=1), one_hot, multiclass=True)
+        return functional.cross_entropy(out, masks) + dice_loss(
+            functional.softmax(out, dim=1), one_hot, multiclass=True
+        )
 
     return net, both
 
@@ -271,7 +273,10 @@ def labml_feedback():
 def labml_fast_weights():
     beside(LABML)
     from labml_nn.transformers.fast_weights import (
-        DPFP, FastWeightsAttention, FastWeightsAttentionTransformer, FastWeightsAttentionTransformerLayer,
+        DPFP,
+        FastWeightsAttention,
+        FastWeightsAttentionTransformer,
+        FastWeightsAttentionTransformerLayer,
     )  # fmt: skip
     from labml_nn.transformers.feed_forward import FeedForward
 
@@ -335,7 +340,10 @@ def labml_hour_glass():
 def labml_vit():
     beside(LABML)
     from labml_nn.transformers.vit import (
-        ClassificationHead, LearnedPositionalEmbeddings, PatchEmbeddings, VisionTransformer,
+        ClassificationHead,
+        LearnedPositionalEmbeddings,
+        PatchEmbeddings,
+        VisionTransformer,
     )  # fmt: skip
 
     return VisionTransformer(
@@ -383,7 +391,10 @@ def labml_style_gan():
     def loss():
         w = mapping(torch.randn(4, 64))[None].expand(maker.n_blocks, -1, -1)
         noise = [
-            (None if n == 0 else torch.randn(4, 1, 2 ** (n + 2), 2 ** (n + 2)), torch.randn(4, 1, 2 ** (n + 2), 2 ** (n + 2)))
+            (
+                None if n == 0 else torch.randn(4, 1, 2 ** (n + 2), 2 ** (n + 2)),
+                torch.randn(4, 1, 2 ** (n + 2), 2 ** (n + 2)),
+            )
             for n in range(maker.n_blocks)
         ]
         return functional.softplus(-judge(maker(w, noise))).mean()

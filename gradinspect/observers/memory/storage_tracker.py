@@ -17,8 +17,8 @@ NOTE [Numbers that nodes keep]
 `x * 0.5` and `x *= 0.5` have a tensor made of the number, which their node saves. No operator that we see makes it, and
 the node is there only when the operator has returned: so before the next one, what the result's node keeps is counted.
 Backward computes with this tensor, so that its kernel makes only a copy of it, if that has another dtype. A view that
-was written in place is left out, and its 8 bytes: torch makes its node anew when it is asked for, by operators that come
-back to us under a lock of the view, for which we would wait for ever. The number is kept by a node that nothing shows.
+was written in place is left out, and its 8 bytes: torch makes its node anew when it is asked for, by operators that
+come back to us under a lock of the view: we would wait for ever. The number is kept by a node that nothing shows.
 Source: VariableHooks::grad_fn in torch/csrc/autograd/variable.cpp, torch 2.13.
 """
 

@@ -66,7 +66,9 @@ def test_where_nothing_fits_the_first_line_says_why() -> None:
     """What runs at the lowest peak, and where; the code of that plan is there all the same."""
     text = page(1000)
 
-    assert text.startswith("No plan tried goes below 2.0 KiB, the limit is 1000 B: the gradient of lm_head,\nmodel.py:88.\n")
+    assert text.startswith(
+        "No plan tried goes below 2.0 KiB, the limit is 1000 B: the gradient of lm_head,\nmodel.py:88.\n"
+    )
     assert "\nthe change with the lowest peak\n  paste this after train.py:12, self.net = GPT()\n" in text
     assert 'checkpoint_modules(self.net, ["h.0", "h.1"])' in text
     assert "the change to make" not in text
