@@ -1,4 +1,4 @@
-"""Train one of a library's models for three steps: `python library_model.py NAME`."""
+"""Train one of a library's models for three steps: `python library_model.py NAME [OPTIMIZER] [FEATURE ...]`."""
 
 import hashlib
 import os
@@ -475,17 +475,61 @@ def digest(net):
     return found.hexdigest()[:16]
 
 
-def main(name):
+OPTIMIZERS = {
+    "AdamW": lambda of: torch.optim.AdamW(of, lr=1e-3),
+    "Adam": lambda of: torch.optim.Adam(of, lr=1e-3),
+    "fused": lambda of: torch.optim.AdamW(of, lr=1e-3, fused=True),
+    "amsgrad": lambda of: torch.optim.Adam(of, lr=1e-3, amsgrad=True, foreach=False),
+    "SGD": lambda of: torch.optim.SGD(of, lr=1e-2),
+    "momentum": lambda of: torch.optim.SGD(of, lr=1e-2, momentum=0.9, nesterov=True, weight_decay=1e-4),
+    "RMSprop": lambda of: torch.optim.RMSprop(of, lr=1e-3, momentum=0.9),
+    "Adagrad": lambda of: torch.optim.Adagrad(of, lr=1e-2),
+    "Adadelta": lambda of: torch.optim.Adadelta(of),
+    "Adafactor": lambda of: torch.optim.Adafactor(of, lr=1e-3),
+    "NAdam": lambda of: torch.optim.NAdam(of, lr=1e-3),
+    "RAdam": lambda of: torch.optim.RAdam(of, lr=1e-3),
+    "Rprop": lambda of: torch.optim.Rprop(of, lr=1e-3),
+}
+
+
+def checkpointed(net):
+    """Checkpoint each module of the lists of modules below a model, the outermost ones."""
+    from functools import partial
+
+    from torch.utils.checkpoint import checkpoint
+
+    for part in net.children():
+        if not isinstance(part, nn.ModuleList | nn.Sequential):
+            checkpointed(part)
+            continue
+        for block in part:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+
+
+def main(name, kind="AdamW", *features):
     if name in LOOPS:
         net = LOOPS[name]()
     else:
         net, loss_of = MODELS[name]()
-        optimizer = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], lr=1e-3)
+        if "bfloat16" in features:
+            net.to(torch.bfloat16)
+        if "checkpointing" in features:
+            checkpointed(net)
+        optimizer = OPTIMIZERS[kind]([p for p in net.parameters() if p.requires_grad])
+        parts = 2 if "accumulation" in features else 1
+        scaler = torch.amp.GradScaler("cpu", enabled="scaler" in features)
         for step in range(3):
-            loss = loss_of()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            for number in range(parts):
+                with torch.autocast("cpu", torch.bfloat16, enabled="autocast" in features):
+                    loss = loss_of() / parts
+                if number == 0:
+                    optimizer.zero_grad(set_to_none="filled" not in features)
+                scaler.scale(loss).backward()
+            if "clipping" in features:
+                scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
             print(step, f"{loss.item():.9f}")
     print(digest(net), hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest()[:16])
 
@@ -494,4 +538,4 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         print(*MODELS, *LOOPS, sep="\n")
     else:
-        main(sys.argv[1])
+        main(*sys.argv[1:])

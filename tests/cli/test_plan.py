@@ -162,7 +162,7 @@ def test_where_no_plan_fits_it_says_what_stands_in_the_way(tmp_path: Path) -> No
     steps = after.partition("\ncode to paste")[0]
 
     assert done.returncode == 1
-    assert re.match(r"No plan goes below \d+\.\d KiB, the limit is [^:]+: [^:]+,\strain\.py:\d+\.\n", done.stdout)
+    assert re.match(r"No plan tried goes below \d+\.\d KiB, the limit is [^:]+: [^:]+,\strain\.py:\d+\.\n", done.stdout)
     assert found
     assert "At that moment there are: " in said
     assert "The largest tensor of the step: " in said
@@ -429,7 +429,7 @@ def test_a_compiled_module_does_not_warn_about_our_hooks(tmp_path: Path) -> None
     )
     done = gradinspect("plan", "train.py", "--fit", "1MiB", cwd=tmp_path)
 
-    assert done.stdout.startswith(("It fits with a change: ", "No plan goes below "))
+    assert done.stdout.startswith(("It fits with a change: ", "No plan tried goes below "))
     assert [
         line
         for line in done.stderr.splitlines()

@@ -5,9 +5,10 @@ What comes in: the parameters that an optimizer updates. What goes out: the byte
 NOTE [State by optimizer]
 SGD with momentum holds one buffer like the parameter; Adafactor a row and a column of variances, of vectors all
 of them; 8-bit Adam one byte for each of two moments with a float for each block of 256, and floats for parameters with
-less than 4,096 elements. Counts of steps are left out: four bytes each.
+less than 4,096 elements. Versions of bitsandbytes with blocks of 2,048, such as 0.43, hold 1.4% less. Counts of steps
+are left out: four bytes each.
 
-Source: torch/optim/sgd.py, torch/optim/_adafactor.py, torch 2.13; bitsandbytes/optim/optimizer.py.
+Source: torch/optim/sgd.py, torch/optim/_adafactor.py, torch 2.13; bitsandbytes/optim/optimizer.py, 0.50.2.
 """
 
 from collections.abc import Iterable

@@ -99,7 +99,7 @@ def lowest_sentence(report: PlanReport) -> str:
     limit = format_beside(report.search.limit, lowest.peak_bytes)
     what = "" if lowest.at is None else f": {describe_moment(lowest.at)}"
     if not report.search.is_cut:
-        return f"No plan goes below {peak}, the limit is {limit}{what}."
+        return f"No plan tried goes below {peak}, the limit is {limit}{what}."
     return f"No plan was found in time; the lowest peak is {peak}, the limit is {limit}{what}."
 
 

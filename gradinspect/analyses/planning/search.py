@@ -370,7 +370,10 @@ def _together(offers: Iterable[Change]) -> Iterator[tuple[Change, ...]]:
 
 
 def front_of(outcomes: Iterable[PlanOutcome]) -> tuple[PlanOutcome, ...]:
-    """Leave out what needs no less than a cheaper plan: the Pareto front of peak, work, moves and rounding."""
+    """Leave out what needs no less than a cheaper plan: the Pareto front of peak, work, moves and rounding.
+
+    Of plans that cost the same work, the one that changes fewer modules stays beside one that needs less.
+    """
     found: list[PlanOutcome] = []
     for outcome in sorted(outcomes, key=_cost):
         if not any(_is_as_good(better, outcome) for better in found):

@@ -2,7 +2,8 @@
 
 NOTE [Kernels that are run to be measured]
 oneDNN's convolutions, recurrent layers and matrix products in half precision copy their arguments into layouts of their
-own, how large only oneDNN knows; attention has buffers for each thread. So each is run once, on zeros of the same
+own, how large only oneDNN knows; other matrix products copy a matrix whose rows and columns both have gaps, such as a
+head of `einsum('ijh,jhf->ihf')`; attention has buffers for each thread. So each is run once, on zeros of the same
 shapes, strides and dtypes, while torch's profiler lists what the allocator gives out. So are some kernels that are
 written in terms of others, and what converts operands of different dtypes. Equal ones are measured once. One that would
 need more than a second or 128 MiB is not: the reader is told. Which operators have scratch was found by running torch's
@@ -27,6 +28,7 @@ from gradinspect.torch_api.patching.originals import ops
 
 MAX_TRIAL_BYTES = 2**27  # of the arguments
 MAX_TRIAL_PRODUCTS = 2**33  # multiplications: about a second on one core
+MATRIX_DIM = 2
 UNKNOWN_SCRATCH = "Some kernels are too large to be run for their scratch memory, which is not counted."
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -45,9 +47,18 @@ def _of_recurrence(args: tuple[Any, ...]) -> int:
 
 
 def _of_product(place: int, args: tuple[Any, ...]) -> int:
-    """In half precision only: other matrix products need no scratch."""
+    """In half precision, and where a matrix must be copied first; other products need no scratch."""
     left, right = args[place : place + 2]
-    return int(ops.numel(left) * right.shape[-1]) if left.dtype in _HALF else 0
+    needs_some = left.dtype in _HALF or not (_is_for_blas(left) and _is_for_blas(right))
+    return int(ops.numel(left) * right.shape[-1]) if needs_some else 0
+
+
+def _is_for_blas(matrix: torch.Tensor) -> bool:
+    """Return whether BLAS can read a matrix, or each of a batch, where it is: rows or columns lie together."""
+    if ops.dim(matrix) < MATRIX_DIM:
+        return True
+    (rows, columns), (down, right) = matrix.shape[-2:], ops.stride(matrix)[-2:]
+    return bool((right == 1 and down >= max(columns, 1)) or (down == 1 and right >= max(rows, 1)))
 
 
 def _of_attention(place: int, args: tuple[Any, ...]) -> int:
@@ -76,6 +87,8 @@ _PRODUCTS: dict[Any, Callable[[tuple[Any, ...]], int]] = {  # how many numbers i
     _ATEN.bmm.default: partial(_of_product, 0),
     _ATEN.addmm.default: partial(_of_product, 1),
     _ATEN.baddbmm.default: partial(_of_product, 1),
+    _ATEN.mv.default: partial(_of_product, 0),
+    _ATEN.addmv.default: partial(_of_product, 1),
     cpu_attention: partial(_of_attention, 0),
     cpu_attention_backward: partial(_of_attention, 1),
 }

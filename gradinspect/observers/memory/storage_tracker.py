@@ -14,9 +14,12 @@ in other ways: `gather`, `topk`, `index_select`, a mask.
 Source: areAnyTensorSubclassLike in torch/csrc/autograd/FunctionsManual.cpp, torch 2.13.
 
 NOTE [Numbers that nodes keep]
-`x * 0.5` has a tensor made of the number, which its node saves. No operator that we see makes it, and the node is there
-only when the operator has returned: so before the next one, what the result's node keeps is counted. Backward computes
-with this tensor, so that its kernel makes only a copy of it, if that has another dtype.
+`x * 0.5` and `x *= 0.5` have a tensor made of the number, which their node saves. No operator that we see makes it, and
+the node is there only when the operator has returned: so before the next one, what the result's node keeps is counted.
+Backward computes with this tensor, so that its kernel makes only a copy of it, if that has another dtype. A view that
+was written in place is left out, and its 8 bytes: torch makes its node anew when it is asked for, by operators that
+come back to us under a lock of the view: we would wait for ever. The number is kept by a node that nothing shows.
+Source: VariableHooks::grad_fn in torch/csrc/autograd/variable.cpp, torch 2.13.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -47,7 +50,7 @@ from gradinspect.torch_api.modes import TorchDispatchMode, without_dispatch_mode
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
 from gradinspect.torch_api.patching.originals import get_default_dtype, gradients_of, is_grad_enabled, ops, with_grad
 from gradinspect.torch_api.saved import raw_saved
-from gradinspect.torch_api.tensors import grad_fn_of, key_of_storage
+from gradinspect.torch_api.tensors import grad_fn_of, is_view, key_of_storage
 
 _ADD = torch.ops.aten.add.Tensor
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
@@ -64,7 +67,9 @@ _TAKES_NUMBERS = frozenset((
     "add", "sub", "rsub", "mul", "div", "remainder", "fmod", "floor_divide", "xlogy", "eq", "ne", "lt", "le", "gt",
     "ge",
 ))  # fmt: skip
-_KEEPS_NUMBER = frozenset((torch.ops.aten.mul.Tensor, torch.ops.aten.div.Tensor))
+_KEEPS_NUMBER = frozenset((
+    torch.ops.aten.mul.Tensor, torch.ops.aten.mul_.Tensor, torch.ops.aten.div.Tensor, torch.ops.aten.div_.Tensor,
+))  # fmt: skip
 _NUMBER = "_saved_other"  # where their nodes have it
 _WITH_KEPT_NUMBER = frozenset(("MulBackward0", "DivBackward0"))
 _TAKES_REAL = frozenset((torch.ops.aten.lift_fresh.default,))  # makes a real tensor fake: it is the same one
@@ -190,7 +195,7 @@ class StorageTracker(TorchDispatchMode):
         results, self._may_keep = self._may_keep, []
         for reference, maker in results:
             result = reference()
-            node = None if result is None else grad_fn_of(result)
+            node = None if result is None or is_view(result) else grad_fn_of(result)
             kept = raw_saved(node, _NUMBER).data if node is not None and node.name() in _WITH_KEPT_NUMBER else None
             if isinstance(kept, torch.Tensor) and not isinstance(kept, FakeTensor):
                 self._made(kept, maker)

@@ -36,6 +36,22 @@ def test_a_kernel_that_refuses_zeros_has_no_known_scratch() -> None:
         assert scratch.bytes_of(torch.ops.aten.scatter_add.default, scattered, {}) == 0
 
 
+def test_a_matrix_with_gaps_between_rows_and_columns_is_copied_by_products() -> None:
+    """As one head of `einsum('ijh,jhf->ihf')`; a matrix that is only transposed is not."""
+    scratch, aten = KernelScratch(), torch.ops.aten
+    with FakeTensorMode():
+        heads = torch.empty(16, 16, 3).permute(2, 0, 1)
+        other, vector, transposed = torch.empty(3, 16, 20), torch.empty(16), torch.empty(3, 16, 16).mT
+        products = [scratch.bytes_of(aten.bmm.default, (one, other), {}) for one in (heads, transposed)]
+        single = [scratch.bytes_of(aten.mm.default, (one[0], other[0]), {}) for one in (heads, transposed)]
+        of_vector = scratch.bytes_of(aten.mv.default, (heads[0], vector), {})
+
+    copy = 16 * 16 * 4
+    assert products == [3 * 16 * 20 * 4 + copy, 0]
+    assert single == [16 * 20 * 4 + copy, 0]
+    assert of_vector == 16 * 4 + copy
+
+
 def test_arguments_that_cannot_be_described_have_no_known_scratch() -> None:
     """Whatever a program passes to an operator, it gets its own error, not ours."""
     scratch = KernelScratch()

@@ -69,5 +69,15 @@ def test_a_number_that_a_node_keeps_is_there_from_the_next_operator_on() -> None
         square = x * x
         kept_of_tensors = more(start)
         del square
+        in_place = x + x
+        in_place *= 0.5
+        in_place /= 3
+        kept_in_place = more(start)
+        del in_place
+        rows = (x + x).view(1, 3)
+        rows *= 0.5
+        rows.view(3)  # a wait for a lock of its own, if we had asked the view for its node
+        kept_of_view = more(start)
 
     assert (kept, gone, kept_without, kept_of_tensors) == (2 * (12 + 8), 0, 12, 12)
+    assert (kept_in_place, kept_of_view) == (12 + 2 * 8, 12)

@@ -38,7 +38,7 @@ def test_the_accelerator_of_a_peak_is_named() -> None:
     text = " ".join(" ".join(line.plain for line in PlanPage(width=80).lines(report)).split())
 
     assert text.startswith("It fits with a change: peak 2.0 KiB on cuda:1 instead of 4.0 KiB on cuda:0, limit 2.9 KiB")
-    assert lowest_sentence(report).startswith("No plan goes below 2.0 KiB on cuda:1, the limit is 2.9 KiB: ")
+    assert lowest_sentence(report).startswith("No plan tried goes below 2.0 KiB on cuda:1, the limit is 2.9 KiB: ")
     assert peak_of(replace(BEST, on="cpu"), 2**20) == "2.0 KiB"
 
 
@@ -81,7 +81,9 @@ def test_where_nothing_fits_the_first_line_says_why() -> None:
     """What runs at the lowest peak, and where; the code of that plan is there all the same."""
     text = page(1000)
 
-    assert text.startswith("No plan goes below 2.0 KiB, the limit is 1000 B: the gradient of lm_head,\nmodel.py:88.\n")
+    assert text.startswith(
+        "No plan tried goes below 2.0 KiB, the limit is 1000 B: the gradient of lm_head,\nmodel.py:88.\n"
+    )
     assert "\nwhat comes closest\nsaves  2.0 KiB of the peak, 50%" in text
     assert 'checkpoint_modules(self.net, ["h.0", "h.1"])' in text
     assert "what to do" not in text
