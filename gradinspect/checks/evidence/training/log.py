@@ -462,7 +462,7 @@ class TrainingLog:
     def _unheld_now(self) -> Iterator[Unheld]:
         return unheld(
             self._gradients.parameters(), self._recorder.called_modules(), self._optimizers.seen, self._registrations,
-            self._loaded,
+            self._loaded, self._recorder.errors.leave_out,
         )  # fmt: skip
 
     def _rebound(self) -> Iterator[Unheld]:

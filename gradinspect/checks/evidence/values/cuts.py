@@ -247,7 +247,7 @@ class GradientCuts:
                 )
             )
         if self._flow.has_samples:
-            for made, used, _ in sampled_inputs(calls, root):
+            for made, used, _ in sampled_inputs(calls, root, self._recorder.errors.pass_over):
                 yield from self._judged(
                     SampledInput(
                         is_normal=calls[made].cause != "sample",
@@ -268,7 +268,7 @@ class GradientCuts:
                 )
             )
 
-        for fact in objective_facts(calls, root, self._line, backward):
+        for fact in objective_facts(calls, root, self._line, backward, self._recorder.errors.pass_over):
             yield from self._judged(fact)
 
     def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
@@ -288,7 +288,7 @@ class GradientCuts:
     def _numeric_terms(self) -> Iterator[ConstantTerm]:
         """Yield the terms that are numbers taken out of tensors with a graph. NOTE [Where a number came from]."""
         calls, frames = self._flow.calls, self._recorder.frames
-        exits = number_exits(calls) if self._numeric else {}
+        exits = number_exits(calls, self._recorder.errors.leave_out) if self._numeric else {}
         for frame, (term, backward) in self._numeric.items() if exits else ():
             names = None if frame is None else self._flow.numbers.get(frame)
             if frame is None or names is None:
