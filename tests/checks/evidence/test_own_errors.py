@@ -20,7 +20,7 @@ from gradinspect.checks.evidence.training.log import TrainingLog
 from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers
 from gradinspect.checks.evidence.training.registrations import Registrations
-from gradinspect.checks.evidence.values import broadcasts, dataflow, torch_calls
+from gradinspect.checks.evidence.values import broadcasts, dataflow
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
@@ -123,7 +123,6 @@ def of_numpy() -> None:
         (shared_memory, "MAX_BYTES", 8, "whose memory NumPy may write, larger than 8 B."),
         (shared_memory, "MAX_VIEWS", 0, "whose memory NumPy may write, after the first 0."),
         (broadcasts, "MAX_REMEMBERED", 0, "on two shapes, after the first 0."),
-        (torch_calls, "MAX_NESTED", 1, "of arguments, after the first 1 elements."),
         (dataflow, "MAX_CALLS", 3, "were not checked: there were more than 100,000 calls of torch functions."),
     ],
 )

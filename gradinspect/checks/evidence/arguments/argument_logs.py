@@ -11,6 +11,14 @@ from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLo
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
+from gradinspect.checks.evidence.axes.positions import PositionLog
+from gradinspect.checks.evidence.axes.spread_values import SpreadLog
+from gradinspect.checks.evidence.axes.views import ViewLog
+from gradinspect.checks.evidence.targets.ignored import IgnoredLog
+from gradinspect.checks.evidence.targets.orders import OrderLog
+from gradinspect.checks.evidence.targets.ranges import RangeLog
+from gradinspect.checks.evidence.targets.tokens import TokenLog
+from gradinspect.checks.evidence.targets.uninformative import UninformativeLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.graph import Frame
@@ -40,6 +48,8 @@ class ArgumentLogs:
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
+            ViewLog(flow), SpreadLog(flow), PositionLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
+            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow),
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:
