@@ -19,7 +19,7 @@ from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
 
 LEAST_CALLS = 2  # of a line
-_LOOKUPS = frozenset(("getitem", "gather", "index_select", "take"))
+_LOOKUPS = {"getitem": 1, "gather": 2, "index_select": 2, "take": 1}  # where the index stands
 _SAME = frozenset(("to", "float", "sqrt", "squeeze", "flatten", "clone", "contiguous", "rsub", "sub", "type", "half"))
 
 
@@ -36,15 +36,21 @@ class _Seen(Struct):
 class SpreadLog:
     """Looks at products. NOTE [As many examples as features]."""
 
-    functions = frozenset(("mul", "multiply", "rmul", "imul", "div", "true_divide", "truediv"))
+    functions = frozenset(_LOOKUPS) | frozenset(("mul", "multiply", "rmul", "imul", "div", "true_divide", "truediv"))
 
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made the factors."""
         self._flow = flow
+        self._lookups: set[int] = set()  # calls that took a value for each element of an index
         self._seen: dict[int | None, _Seen] = {}
 
     def note(self, function: str, args: Sequence[Any], _kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
+        if function in _LOOKUPS:
+            index = args[_LOOKUPS[function]] if len(args) > _LOOKUPS[function] else None
+            if type(index) is torch.Tensor and len(index.shape) == len(args[0].shape) == 1:
+                self._lookups.add(len(self._flow.calls))
+            return
         if len(args) != 2 or type(args[0]) is not torch.Tensor or type(args[1]) is not torch.Tensor:
             return
         values, other = args if len(args[0].shape) < len(args[1].shape) else args[::-1]
@@ -61,10 +67,10 @@ class SpreadLog:
     def _looked_up(self, values: torch.Tensor) -> int:
         """Return the call that took values out of a table by an index for each."""
         calls, number = self._flow.calls, self._flow.read(values).call
-        while number != OUTSIDE and calls[number].name.strip("_") in _SAME and len(calls[number].reads) == 1:
-            number = calls[number].reads[0].call
-        is_lookup = number != OUTSIDE and calls[number].name.strip("_") in _LOOKUPS and len(calls[number].reads) == 2
-        return number if is_lookup else OUTSIDE
+        while number not in self._lookups and number != OUTSIDE:
+            call = calls[number]
+            number = call.reads[0].call if call.name.strip("_") in _SAME and len(call.reads) == 1 else OUTSIDE
+        return number
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[SpreadAlongRow]:
         """Yield the lines where it was so in every call."""

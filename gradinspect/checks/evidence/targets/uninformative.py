@@ -17,7 +17,7 @@ from gradinspect.checks.evidence.objectives.regressions import SAME_VALUES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import EqualLabels, OwnLabels
-from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Read
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Read, ancestors
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
@@ -28,9 +28,9 @@ MOST_CALLS = 100
 LEAST_LABELS = 64
 MOST_ELEMENTS = 65_536
 _CASTS = SAME_VALUES | frozenset(("long", "int", "bool", "double", "type", "index_select", "stack", "cat"))
-_CONSTANT = frozenset((
-    "zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "empty",
-    "fill", "zero", "tensor", "as_tensor", "scalar_tensor", "empty_like", "new_empty",
+_DRAWS = frozenset((
+    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial", "normal",
+    "uniform", "random",
 ))  # fmt: skip
 _CHOICES = frozenset(("argmax", "max", "topk"))
 _SCORES = SAME_VALUES | frozenset(("softmax", "log_softmax", "sigmoid"))
@@ -73,7 +73,7 @@ class UninformativeLog:
         made = self._made(self._flow.read(target))
         name = "" if made == OUTSIDE else self._flow.calls[made].name.strip("_")
         seen.made = None if made == OUTSIDE else self._flow.calls[made].frame
-        seen.is_constant = seen.is_constant or name in _CONSTANT or not scores.requires_grad or target.requires_grad
+        seen.is_constant = seen.is_constant or not (self._is_data(target) and scores.requires_grad)
         if name in _CHOICES and self._is_of(made, self._flow.read(scores)):
             seen.num_own, seen.chosen, seen.op = seen.num_own + 1, seen.made, name
         if not seen.is_constant and target.is_cpu:
@@ -90,6 +90,15 @@ class UninformativeLog:
             seen.least = min(seen.least, float(ops.item(ops.amin(values))))
             seen.most = max(seen.most, float(ops.item(ops.amax(values))))
         seen.num_labels += ops.numel(target)
+
+    def _is_data(self, target: torch.Tensor) -> bool:
+        """Return whether labels come from outside, or from a draw."""
+        calls, made = self._flow.calls, self._flow.read(target).call
+        behind = ancestors(calls, made)
+        return made == OUTSIDE or any(
+            calls[one].name.strip("_") in _DRAWS or any(read.call == OUTSIDE for read in calls[one].reads)
+            for one in behind
+        )
 
     def _made(self, read: Read) -> int:
         calls, number = self._flow.calls, read.call
