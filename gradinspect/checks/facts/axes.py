@@ -46,3 +46,19 @@ class BatchPositions(Record, frozen=True, kw_only=True):
     num_calls: int
     added: Frame | None = None
     used: Frame | None = None  # the attention
+
+
+class AddedMask(Record, frozen=True, kw_only=True):
+    """A mask of 0 and 1 is added to scores that a softmax gets."""
+
+    num_calls: int
+    made: Frame | None = None
+    used: Frame | None = None
+
+
+class SwappedAverage(Record, frozen=True, kw_only=True):
+    """A moving average takes nearly all of the new value in each step."""
+
+    weight: float  # of the new value
+    num_times: int
+    updated: Frame | None = None

@@ -67,3 +67,22 @@ class TwoOrders(Record, frozen=True, kw_only=True):
     first: Frame | None = None
     second: Frame | None = None
     used: Frame | None = None
+
+
+class WrongSign(Record, frozen=True, kw_only=True):
+    """The whole loss is a negative loss function, or the logarithm of the probability of what is right."""
+
+    op: str
+    value: float  # of the loss, at the last call
+    num_calls: int
+    made: Frame | None = None
+    backward: Frame | None = None
+
+
+class OtherDraw(Record, frozen=True, kw_only=True):
+    """The score of an action belongs to another draw than that which was taken."""
+
+    num_calls: int
+    taken: Frame | None = None
+    drawn: Frame | None = None
+    scored: Frame | None = None

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from gradinspect.checks.evidence.arguments.additive_masks import AddedMaskLog
+from gradinspect.checks.evidence.arguments.average_weights import AverageLog
 from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
@@ -16,6 +18,7 @@ from gradinspect.checks.evidence.axes.spread_values import SpreadLog
 from gradinspect.checks.evidence.axes.views import ViewLog
 from gradinspect.checks.evidence.targets.ignored import IgnoredLog
 from gradinspect.checks.evidence.targets.orders import OrderLog
+from gradinspect.checks.evidence.targets.other_draws import OtherDrawLog
 from gradinspect.checks.evidence.targets.ranges import RangeLog
 from gradinspect.checks.evidence.targets.tokens import TokenLog
 from gradinspect.checks.evidence.targets.uninformative import UninformativeLog
@@ -49,7 +52,8 @@ class ArgumentLogs:
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
             ViewLog(flow), SpreadLog(flow), PositionLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
-            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow),
+            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), AddedMaskLog(flow, errors),
+            AverageLog(flow), OtherDrawLog(flow),
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:

@@ -29,8 +29,8 @@ LEAST_LABELS = 64
 MOST_ELEMENTS = 65_536
 _CASTS = SAME_VALUES | frozenset(("long", "int", "bool", "double", "type", "index_select", "stack", "cat"))
 _DRAWS = frozenset((
-    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial", "normal",
-    "uniform", "random",
+    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial",
+    "normal", "uniform", "random",
 ))  # fmt: skip
 _CHOICES = frozenset(("argmax", "max", "topk"))
 _SCORES = SAME_VALUES | frozenset(("softmax", "log_softmax", "sigmoid"))

@@ -22,6 +22,7 @@ from gradinspect.checks.evidence.objectives.advantages import chosen_targets
 from gradinspect.checks.evidence.objectives.judged import objective_facts
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
+from gradinspect.checks.evidence.targets.signs import SignLog
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
 from gradinspect.checks.evidence.values.idle_terms import IdleTerms
@@ -115,6 +116,7 @@ class GradientCuts:
         self._numeric: dict[int | None, tuple[NumberTerm, Frame | None]] = {}  # by the frames of what read the number
         self._perhaps: dict[str, None] = {}  # what may be meant
         self._idle = IdleTerms(flow, self._frame)
+        self._signs = SignLog(flow)
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._has_missed = False  # a call that may have reached any leaf
         self._is_resting = False  # steps repeat others
@@ -144,6 +146,8 @@ class GradientCuts:
         self.reached |= arrived
         self._filled |= arrived if call.kind == "backward" else set()
         self._flow.has_grad_with_graph = call.creates_graph
+        if call.kind == "backward":
+            self._signs.begin(call.outputs, backward)
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:
             yield from self._wrong_terms(root, backward)
@@ -181,7 +185,7 @@ class GradientCuts:
         Args:
             others: The ids of tensors of which another finding says why.
         """
-        for fact in self._nonleaf:
+        for fact in (*self._nonleaf, *self._signs.facts(self._frame)):
             yield from self._judged(fact)
         known = self._filled.union(others)
         wanted = {key: one for key, one in self._wanted.items() if key not in known and one.tensor() is not None}
