@@ -49,9 +49,10 @@ class BatchPositions(Record, frozen=True, kw_only=True):
 
 
 class AddedMask(Record, frozen=True, kw_only=True):
-    """A mask of 0 and 1 is added to scores that a softmax gets."""
+    """A mask of 0 and 1 is added to scores that a softmax gets, or these are filled with a number near 0."""
 
     num_calls: int
+    filled: float | None = None  # with what; None where a mask was added
     made: Frame | None = None
     used: Frame | None = None
 
@@ -62,3 +63,12 @@ class SwappedAverage(Record, frozen=True, kw_only=True):
     weight: float  # of the new value
     num_times: int
     updated: Frame | None = None
+
+
+class BatchSum(Record, frozen=True, kw_only=True):
+    """The sum over a whole batch is added to the value of each of its examples."""
+
+    shape: tuple[int, ...]  # of what was summed
+    num_calls: int
+    summed: Frame | None = None
+    used: Frame | None = None

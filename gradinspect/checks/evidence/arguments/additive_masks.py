@@ -1,9 +1,10 @@
-"""Masks of 0 and 1 that are added to the scores of an attention, where they hide next to nothing.
+"""What is to hide places from an attention, and hides none: masks of 0 and 1 that are added, fills near 0.
 
 NOTE [One is not minus infinity]
 A score that is to be hidden gets minus infinity, or a large negative number. A mask that is 1 where a token is and 0
 where padding is, added to the scores, makes the weight of a token e times larger, and hides nothing. It counts where
-the mask comes out of a comparison, so that it says which places count, and the sum goes to a softmax.
+the mask comes out of a comparison, so that it says which places count, and the sum goes to a softmax. So does a fill
+with 1e-9 in the place of -1e9: a score of 0 is a score like others.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,9 +27,11 @@ LEAST_CALLS = 3  # of a line
 MOST_CALLS = 20
 MOST_ELEMENTS = 65_536
 _ADDS = frozenset(("add", "radd", "iadd", "sub", "isub"))
+_LARGE = 1.0  # a score that hides is less than minus this
 _COMPARISONS = frozenset((
     "eq", "ne", "lt", "gt", "le", "ge", "logical_not", "invert", "bitwise_not", "logical_and", "and", "tril", "triu",
 ))  # fmt: skip
+_THROUGH = frozenset(("view", "reshape", "float", "to", "contiguous", "squeeze"))
 _PASSED = SAME_VALUES | frozenset(("rsub", "int", "long", "double", "half", "bool", "repeat"))
 
 
@@ -40,12 +43,13 @@ class _Seen(Struct):
     num_calls: int = 0
     num_attended: int = 0  # that a softmax got
     is_mask: bool = True
+    filled: float | None = None  # with what; None of a sum
 
 
 class AddedMaskLog:
     """Looks at what a softmax gets. NOTE [One is not minus infinity]."""
 
-    functions = _ADDS | frozenset(("softmax",))
+    functions = _ADDS | frozenset(("softmax", "masked_fill", "where"))
 
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
         """Share the calls that made the masks; what is too large is counted."""
@@ -60,11 +64,25 @@ class AddedMaskLog:
             return
         if function == "softmax":
             made = self._flow.read(args[0]).call if self._sums else OUTSIDE
+            while made not in self._sums and made != OUTSIDE and self._flow.calls[made].name in _THROUGH:
+                made = self._flow.calls[made].reads[0].call
             if made in self._sums:
                 self._seen[self._sums[made]].num_attended += 1
+        elif function in ("masked_fill", "where"):
+            self._fill(args[0] if function == "masked_fill" else args[1 % len(args)], args[-1], number)
         elif len(args) == 2 and type(args[1]) is torch.Tensor and args[0].requires_grad != args[1].requires_grad:
             mask = args[1] if args[0].requires_grad else args[0]
             self._add(function, mask, number)
+
+    def _fill(self, scores: Any, value: Any, number: int | None) -> None:
+        """Look at what the scores are filled with that are to be hidden."""
+        if type(value) not in (int, float) or type(scores) is not torch.Tensor or not scores.requires_grad:
+            return
+        seen = self._seen.setdefault(number, _Seen("fill", None))
+        seen.filled = float(value)
+        seen.num_calls += 1
+        seen.is_mask = seen.is_mask and abs(value) <= _LARGE
+        self._sums[len(self._flow.calls)] = number
 
     def _add(self, function: str, mask: torch.Tensor, number: int | None) -> None:
         seen = self._seen.get(number)
@@ -90,7 +108,9 @@ class AddedMaskLog:
         """Yield the lines where it was so in every call."""
         for number, seen in self._seen.items():
             if seen.is_mask and seen.num_calls >= LEAST_CALLS and seen.num_attended >= LEAST_CALLS:
-                yield AddedMask(num_calls=seen.num_calls, made=frame_of(seen.made), used=frame_of(number))
+                yield AddedMask(
+                    num_calls=seen.num_calls, filled=seen.filled, made=frame_of(seen.made), used=frame_of(number)
+                )
 
 
 def _is_zero_or_one(mask: torch.Tensor) -> bool:

@@ -13,6 +13,7 @@ from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLo
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
+from gradinspect.checks.evidence.axes.batch_sums import BatchSumLog
 from gradinspect.checks.evidence.axes.positions import PositionLog
 from gradinspect.checks.evidence.axes.spread_values import SpreadLog
 from gradinspect.checks.evidence.axes.views import ViewLog
@@ -53,7 +54,7 @@ class ArgumentLogs:
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
             ViewLog(flow), SpreadLog(flow), PositionLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
             IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), AddedMaskLog(flow, errors),
-            AverageLog(flow), OtherDrawLog(flow),
+            AverageLog(flow), OtherDrawLog(flow), BatchSumLog(flow),
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:

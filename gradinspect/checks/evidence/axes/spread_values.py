@@ -47,7 +47,7 @@ class SpreadLog:
     def note(self, function: str, args: Sequence[Any], _kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
         if function in _LOOKUPS:
-            index = args[_LOOKUPS[function]] if len(args) > _LOOKUPS[function] else None
+            index: Any = args[_LOOKUPS[function]] if len(args) > _LOOKUPS[function] else None
             if type(index) is torch.Tensor and len(index.shape) == len(args[0].shape) == 1:
                 self._lookups.add(len(self._flow.calls))
             return

@@ -6,7 +6,8 @@ as a moving average does, which is then an average of the weights with themselve
 last step, or is a parameter that was given the other's memory (weight decay adds p.data to p.data of that moment);
 or it keeps a state dict, or the tensors of one in another dict, under a condition, steps, and has a line elsewhere that
 loads it into the same model;
-or it loads the state dict of one variable into another one, and both are the same trained model.
+or it loads the state dict of one variable into another one, and both are the same trained model;
+or it gives a parameter the memory of a trained one by `.data =` after a step: weights are tied before.
 """
 
 import ast
@@ -96,6 +97,19 @@ class SharingWeights:
                     used=self._frame(line),
                 )
             )
+
+    def data_set(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
+        """Look at a parameter that was given other memory, perhaps that of a trained one."""
+        is_found = any(one.kind == "synchronized" for one in self._found)
+        if is_found or not self.gradients.num_steps or frame is None or not is_own_file(frame.f_code.co_filename):
+            return
+        trained = [(one, value) for one in self.gradients.parameters() if (value := one.tensor()) is not None]
+        if any(value is tensor for _, value in trained):
+            return
+        same = next((one for one, value in trained if _is_same_memory(value, tensor)), None)
+        if same is not None:
+            line = self._frame(self.recorder.frames.number_of(frame))
+            self._found.append(SharedWeights(kind="synchronized", name=same.name, shared=line))
 
     def kept(self, state: Any, frame: FrameType) -> None:
         """Note a state dict."""

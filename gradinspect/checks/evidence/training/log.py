@@ -273,6 +273,7 @@ class TrainingLog:
         self._gradients.exposed(leaf)
         if touch is GradientTouch.SETS_DATA:
             self._parameters.data_set(leaf, frame)
+            self._sharing.data_set(leaf, frame)
 
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not self._is_seen():

@@ -1,4 +1,4 @@
-"""Masks of 0 and 1 that are added to scores."""
+"""What is to hide scores from a softmax, and hides none."""
 
 from collections.abc import Iterator
 
@@ -8,12 +8,13 @@ from gradinspect.checks.rule import Judge, Rule
 
 ADDED = Rule(
     code="GI360",
-    title="a mask of 0 and 1 is added to scores",
-    summary="A softmax gets scores to which 0 or 1 was added, where minus infinity would hide a place.",
+    title="a mask hides nothing from a softmax",
+    summary="Scores are filled with a number near 0, or a mask of 0 and 1 is added to them, and nothing is hidden.",
     explanation="What is added to the scores of an attention hides a place only if it is minus infinity, or a large "
     "negative number. 0 and 1, as a comparison gives them, change the weight of a place by a factor of e: padding is "
-    "read nearly as much as before. The shapes fit, and nothing raises. Reported where the mask comes out of a "
-    "comparison, has both values, and the sum goes to a softmax in each call.",
+    "read nearly as much as before. So it is with a fill of 1e-9, where -1e9 was meant: a score of 0 is one like "
+    "others. The shapes fit, and nothing raises. Reported where the mask comes out of a comparison and has both "
+    "values, or the fill is between -1 and 1, and a softmax gets the result in each call.",
     change="""\
   import torch
   from torch import nn
@@ -33,6 +34,14 @@ ADDED = Rule(
 
 def added_findings(fact: AddedMask) -> Iterator[Finding]:
     """Report a mask that hides nothing."""
+    if fact.filled is not None:
+        yield ADDED.finding(
+            text=f"{line_of(fact.used)} fills scores with {fact.filled:g} before a softmax gets them, in each of "
+            f"{fact.num_calls} calls. That is a score like others, so what was to be hidden is read.",
+            places=place_of("filled", fact.used),
+            remedy=f"At {line_of(fact.used)}, fill them with float('-inf'), or with -1e9 where a whole row may be.",
+        )
+        return
     yield ADDED.finding(
         text=f"{line_of(fact.used)} adds a mask of 0 and 1 to what a softmax gets, in each of {fact.num_calls} calls. "
         "That changes the weight of a place by a factor of e, and hides none.",
