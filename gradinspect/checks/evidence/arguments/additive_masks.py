@@ -60,7 +60,7 @@ class AddedMaskLog:
 
     def note(self, function: str, args: Sequence[Any], _kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        if not args or type(args[0]) is not torch.Tensor:
+        if not args or not isinstance(args[0], torch.Tensor):
             return
         if function == "softmax":
             made = self._flow.read(args[0]).call if self._sums else OUTSIDE
@@ -70,13 +70,13 @@ class AddedMaskLog:
                 self._seen[self._sums[made]].num_attended += 1
         elif function in ("masked_fill", "where"):
             self._fill(args[0] if function == "masked_fill" else args[1 % len(args)], args[-1], number)
-        elif len(args) == 2 and type(args[1]) is torch.Tensor and args[0].requires_grad != args[1].requires_grad:
+        elif len(args) == 2 and isinstance(args[1], torch.Tensor) and args[0].requires_grad != args[1].requires_grad:
             mask = args[1] if args[0].requires_grad else args[0]
             self._add(function, mask, number)
 
     def _fill(self, scores: Any, value: Any, number: int | None) -> None:
         """Look at what the scores are filled with that are to be hidden."""
-        if type(value) not in (int, float) or type(scores) is not torch.Tensor or not scores.requires_grad:
+        if type(value) not in (int, float) or not isinstance(scores, torch.Tensor) or not scores.requires_grad:
             return
         seen = self._seen.setdefault(number, _Seen("fill", None))
         seen.filled = float(value)

@@ -17,6 +17,7 @@ from gradinspect.checks.facts.axes import SwappedAverage
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Read
 from gradinspect.graph import Frame
 from gradinspect.recording.values.storages import storage_key
+from gradinspect.torch_api.patching.originals import is_grad_enabled
 from gradinspect.torch_api.weak import HiddenRef
 
 LEAST_TIMES = 4  # of a line
@@ -60,7 +61,7 @@ class AverageLog:
             return
         second = args[1]
         if function in _PRODUCTS:
-            if type(second) is float and 0 < second < 1 and len(first.shape) and not first.requires_grad:
+            if type(second) is float and 0 < second < 1 and len(first.shape) and _has_no_graph(first):
                 scaled = self._last = _Scaled(HiddenRef(first), storage_key(first), second)
                 self._products[len(self._flow.calls)] = scaled
         elif isinstance(second, torch.Tensor):
@@ -72,7 +73,7 @@ class AverageLog:
                 self._copy(function, first, second, number)
 
     def _lerp(self, first: torch.Tensor, second: torch.Tensor, weight: Any, number: int | None) -> None:
-        if type(weight) is float and self._is_parameter(second) and not first.requires_grad:
+        if type(weight) is float and self._is_parameter(second) and _has_no_graph(first):
             self._note(number, weight)
 
     def _add(self, first: torch.Tensor, second: torch.Tensor, alpha: Any, number: int | None) -> None:
@@ -118,3 +119,7 @@ class AverageLog:
         for number, seen in self._seen.items():
             if seen.is_swapped and seen.num_times >= LEAST_TIMES:
                 yield SwappedAverage(weight=seen.weight, num_times=seen.num_times, updated=frame_of(number))
+
+
+def _has_no_graph(tensor: torch.Tensor) -> bool:
+    return not (tensor.requires_grad and is_grad_enabled())

@@ -11,11 +11,10 @@ from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import PassOver
 
 Lines = Callable[[int], Frame | None]
-Parted = Callable[[int, int], tuple[Frame | None, Frame | None]]
 
 
 def objective_facts(
-    calls: Sequence[Call], root: Read, line: Lines, backward: Frame | None, pass_over: PassOver, *, parted: Parted
+    calls: Sequence[Call], root: Read, line: Lines, backward: Frame | None, pass_over: PassOver, *, caller: Lines
 ) -> Iterator[object]:
     """Yield what is wrong with what a loss is made of.
 
@@ -25,7 +24,7 @@ def objective_facts(
         line: The line that made a call.
         backward: The line that calls backward.
         pass_over: Counts what is not looked at.
-        parted: The innermost different lines from which two calls were made.
+        caller: The line that called the function in which a call was made.
     """
     if not root.leads_back or root.call == OUTSIDE:
         return
@@ -44,9 +43,10 @@ def objective_facts(
             op=calls[target.choice].name, made=line(target.target), used=line(target.used), backward=backward
         )
     for noise in unseen_noise(calls, root):
-        mixed, (called, drawn) = line(noise.mixed), parted(noise.mixed, noise.drawn)
-        called = None if called in {mixed, drawn} else called
-        yield UnseenNoise(mixed=mixed, called=called, drawn=line(noise.drawn), used=line(noise.used), backward=backward)
+        mixed, drawn = line(noise.mixed), line(noise.drawn)
+        is_elsewhere = mixed is not None and drawn is not None and mixed.function != drawn.function
+        called = caller(noise.mixed) if is_elsewhere else None
+        yield UnseenNoise(mixed=mixed, called=called, drawn=drawn, used=line(noise.used), backward=backward)
     for lookup in unlearned_lookups(calls, root, pass_over):
         yield UnlearnedLookup(
             op=calls[lookup.chosen].name, chosen=line(lookup.chosen), looked_up=line(lookup.looked_up),

@@ -273,7 +273,7 @@ class GradientCuts:
             )
 
         errors = self._recorder.errors
-        for fact in objective_facts(calls, root, self._line, backward, errors.pass_over, parted=self._parted):
+        for fact in objective_facts(calls, root, self._line, backward, errors.pass_over, caller=self._caller):
             yield from self._judged(fact)
 
     def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
@@ -445,9 +445,8 @@ class GradientCuts:
     def _judged(self, fact: object) -> Iterator[Finding]:
         return findings_on(fact, self._recorder.errors.found)
 
-    def _parted(self, first: int, second: int) -> tuple[Frame | None, Frame | None]:
-        one, other = self._flow.parted(first, second)
-        return self._frame(one), self._frame(other)
+    def _caller(self, call: int) -> Frame | None:
+        return self._frame(self._flow.caller_of(call))
 
     def _line(self, call: int) -> Frame | None:
         return self._frame(self._flow.calls[call].frame)

@@ -220,7 +220,7 @@ class Dataflow:
         """Return a leaf that was read, if it is still alive."""
         return self.leaves[number]()
 
-    def _note(  # noqa: C901, PLR0913, PLR0917  # as above
+    def _note(  # noqa: C901, PLR0912, PLR0913, PLR0917  # as above
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
