@@ -112,7 +112,9 @@ class SharingWeights:
     def data_set(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
         """Look at a parameter that was given other memory, perhaps that of a trained one."""
         is_found = any(one.kind == "synchronized" for one in self._found)
-        if is_found or not self.gradients.num_steps or frame is None or not is_own_file(frame.f_code.co_filename):
+        if is_found or self._given is not None or not self.gradients.num_steps:
+            return
+        if frame is None or not is_own_file(frame.f_code.co_filename):
             return
         trained = [(one, value) for one in self.gradients.parameters() if (value := one.tensor()) is not None]
         if any(value is tensor for _, value in trained):
