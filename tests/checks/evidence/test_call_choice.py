@@ -174,7 +174,7 @@ def test_calls_on_known_lines_are_counted_once_enough_was_watched() -> None:
     """The first one on a line is watched, whatever the window says; a call of autograd.grad passes only then."""
     program = Rests(watched=0)
     one, _ = repeated(program)
-    grad = EngineCall(kind="grad", number=1, outputs=(), frame=None, caller=None)
+    (grad,) = calls("g")
 
     assert not one.passes(grad)
     assert passed(one, [1.0, 1.0, 1.0]) == [False, True, True]

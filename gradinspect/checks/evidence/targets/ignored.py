@@ -59,7 +59,7 @@ class IgnoredLog:
         ids: Any = kwargs.get(name, args[place] if len(args) > place else None)
         option = "padding_idx" if function == "embedding" else "ignore_index"
         index = kwargs.get(option, args[at] if len(args) > at else None)
-        if type(index) is not int or type(ids) is not torch.Tensor or not ids.is_cpu or ids.is_floating_point():
+        if type(index) is not int or type(ids) is not torch.Tensor or not ids.is_cpu or ops.is_floating_point(ids):
             return
         if function == "embedding" and index < 0 and len(args) > 1:
             index += args[1].shape[0]
@@ -93,7 +93,7 @@ class IgnoredLog:
         if type(targets) is not torch.Tensor or not targets.is_cpu or not self._limit.allows(targets, number):
             return
         with unobserved():
-            lengths = lengths.tolist() if isinstance(lengths, torch.Tensor) else list(lengths or ())
+            lengths = ops.tolist(lengths) if isinstance(lengths, torch.Tensor) else list(lengths or ())
             rows = (
                 [row[:end] for row, end in zip(targets, lengths, strict=False)] if len(targets.shape) > 1 else [targets]
             )

@@ -87,7 +87,7 @@ class TokenLog:
             self._causal.add(place)
 
     def _look_up(self, ids: torch.Tensor, place: int, number: int | None) -> None:
-        if len(ids.shape) == 2 and ids.shape[1] > 3 and not ids.is_floating_point() and self._limit.allows(ids, number):
+        if len(ids.shape) == 2 and ids.shape[1] > 3 and not ops.is_floating_point(ids) and self._limit.allows(ids, number):
             with unobserved():
                 self._lookups = [*self._lookups[1 - _KEPT :], _Lookup(place, ops.clone(ids), number)]
 
@@ -95,7 +95,7 @@ class TokenLog:
         if not (self._lookups and scores.requires_grad) or type(target) is not torch.Tensor:
             return
         seen = self._seen.setdefault(number, _Seen())
-        if not seen.distances or seen.num_calls >= MOST_CALLS or target.is_floating_point():
+        if not seen.distances or seen.num_calls >= MOST_CALLS or ops.is_floating_point(target):
             return
         if not self._limit.allows(target, number):
             seen.distances = frozenset()
