@@ -25,6 +25,7 @@ class UnseenNoise(Record, frozen=True, kw_only=True):
     """The target of a regression is noise that nothing else has read, while the input has noise of another draw."""
 
     mixed: Frame | None = None  # where noise was added to the input
+    called: Frame | None = None  # where the function was called that did so, if it is not that which drew the target
     drawn: Frame | None = None  # the noise of the target
     used: Frame | None = None
     backward: Frame | None = None

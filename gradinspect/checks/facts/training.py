@@ -142,7 +142,7 @@ class TwoInOneMemory(Record, frozen=True, kw_only=True):
 class SharedWeights(Record, frozen=True, kw_only=True):
     """Weights that the program keeps apart from those that are trained are in the same memory."""
 
-    kind: Literal["average", "state", "model"]
+    kind: Literal["average", "state", "model", "synchronized"]
     name: str  # of the parameter; the variable with the state dict, or with the model that is to be a copy
     taken: str = ""  # how the program asks for the state dict; the variable with the same model
     shared: Frame | None = None

@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.frames import line_name, own_frame
@@ -12,6 +12,7 @@ from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.units import format_count
 
 _Found = TypeVar("_Found")
+PassOver: TypeAlias = Callable[[str, str, int], object]  # `OwnErrors.pass_over` or `leave_out`
 
 
 class OwnErrors:
@@ -45,6 +46,10 @@ class OwnErrors:
             number: How many there are.
         """
         self._passed_over[what, why] += number
+
+    def leave_out(self, what: str, why: str, number: int) -> None:
+        """Count the same where it is looked for anew each time: what was counted before is among it."""
+        self._passed_over[what, why] = max(self._passed_over[what, why], number)
 
     @property
     def hid_anything(self) -> bool:

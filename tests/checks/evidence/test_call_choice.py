@@ -1,11 +1,14 @@
 """Which calls are observed, decided from their kinds and numbers alone."""
 
 import sys
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
-from gradinspect.checks.evidence.call_choice import MAX_GRADS_OBSERVED, CallChoice
+from gradinspect.checks.evidence.call_choice import MAX_GRADS_OBSERVED, CallChoice, RepeatedCalls
 from gradinspect.request import Request
 from gradinspect.runner.engine import EngineCall
 from gradinspect.source import Module
@@ -102,3 +105,111 @@ def test_calls_that_are_too_many_before_a_backward_call_are_counted() -> None:
     assert (many.saw_all, list(many.notes())) == (
         False, ["Not checked: 2 calls of autograd.grad(), after 16 in a row."]
     )  # fmt: skip
+
+
+class Rests:
+    """Logs that rest, and a window that lets them once some calls were watched."""
+
+    def __init__(self, *, watched: int = 2) -> None:
+        self.training = SimpleNamespace(on_mode=None, on_change=None)
+        self.num_calls = watched
+        self.num_repeated = self.num_brief = self.num_trainings = 0
+        self.events: list[str] = []
+
+    def rest(self) -> bool:
+        """Rest."""
+        self.events.append("rest")
+        return True
+
+    def wake(self) -> None:
+        """Look again."""
+        self.events.append("wake")
+
+    def may_rest(self) -> bool:
+        """Let the first calls be watched, and those that must be."""
+        self.num_calls -= 1
+        return self.num_calls < 0 and not self.must_watch
+
+    @property
+    def must_watch(self) -> bool:
+        """Whether to watch the next call."""
+        self.num_brief, must = max(0, self.num_brief - 1), self.num_brief > 0
+        return must
+
+    def repeated(self) -> None:
+        """Count a call."""
+        self.num_repeated += 1
+
+    def watch_briefly(self) -> None:
+        """Watch the next call."""
+        self.num_brief = 1
+
+    def begin_training(self) -> bool:
+        """Watch another training."""
+        self.num_trainings += 1
+        self.num_calls = 2
+        return True
+
+
+def repeated(program: Rests) -> tuple[RepeatedCalls, list[str]]:
+    """Return what lets the calls of a program pass by, and when it was said that the time begins anew."""
+    times: list[str] = []
+    return RepeatedCalls(program, program, lambda: times.append("time")), times  # type: ignore[arg-type]  # fakes
+
+
+def passed(one: RepeatedCalls, losses: Sequence[float | Callable[[], object]]) -> list[bool]:
+    """Call backward on one line for each loss, and what else happens in between."""
+    found = []
+    for number, loss in enumerate(losses, 1):
+        frame = sys._getframe()
+        if callable(loss):
+            loss()
+            continue
+        outputs = (torch.tensor(loss),)
+        found.append(one.passes(EngineCall(kind="backward", number=number, outputs=outputs, frame=frame, caller=frame)))
+    return found
+
+
+def test_calls_on_known_lines_are_counted_once_enough_was_watched() -> None:
+    """The first one on a line is watched, whatever the window says; a call of autograd.grad passes only then."""
+    program = Rests(watched=0)
+    one, _ = repeated(program)
+    (grad,) = calls("g")
+
+    assert not one.passes(grad)
+    assert passed(one, [1.0, 1.0, 1.0]) == [False, True, True]
+    assert one.passes(grad)
+    assert (program.num_repeated, program.events) == (2, ["rest"])
+
+
+@pytest.mark.parametrize("what", ["mode", "change", "loss"])
+def test_what_may_have_changed_wakes_the_logs(what: str) -> None:
+    """A mode that was set, a change that is told, and a loss that is no longer finite."""
+    program = Rests(watched=0)
+    one, _ = repeated(program)
+    events = {"mode": [program.training.on_mode, 1.0], "change": [program.training.on_change], "loss": [float("inf")]}
+    passed(one, [1.0, 1.0, *events[what]])
+
+    assert not one.is_resting
+    assert program.events == ["rest", "wake"]
+    assert program.num_trainings == 0
+
+
+def test_another_line_or_optimizer_is_another_training() -> None:
+    """It has time of its own; an optimizer that is made again on its line is a change."""
+    program = Rests(watched=0)
+    one, times = repeated(program)
+    passed(one, [1.0, 1.0])
+    frame = sys._getframe()
+    one.new_optimizer(frame)
+
+    assert (program.num_trainings, times, one.is_resting) == (1, ["time"], False)
+    for _ in range(2):
+        one.new_optimizer(None)
+    assert program.num_trainings == 2
+
+    other = Rests(watched=0)
+    resting, times = repeated(other)
+    passed(resting, [1.0, 1.0])
+    assert resting.passes(EngineCall(kind="backward", number=3, outputs=(), frame=frame, caller=frame))
+    assert (other.num_trainings, times, resting.is_resting) == (1, ["time"], False)

@@ -96,11 +96,14 @@ def test_what_is_passed_over_is_counted_by_kind() -> None:
     for _ in range(2):
         errors.pass_over("tensor whose memory NumPy may write", "larger than 1.0 MiB")
     errors.pass_over("write to memory", "before the last 500,000", 1_000)
+    for number in (1, 3, 3):
+        errors.leave_out("line of a program", "before the last 200", number)
 
     assert errors.hid_anything
     assert list(errors.notes()) == [
         "Not checked: 2 tensors whose memory NumPy may write, larger than 1.0 MiB.",
         "Not checked: 1,000 writes to memory, before the last 500,000.",
+        "Not checked: 3 lines of a program, before the last 200.",
     ]
 
 

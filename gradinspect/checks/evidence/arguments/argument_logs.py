@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from gradinspect.checks.evidence.arguments.additive_masks import AddedMaskLog
+from gradinspect.checks.evidence.arguments.average_weights import AverageLog
 from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
@@ -11,6 +13,16 @@ from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLo
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
+from gradinspect.checks.evidence.axes.batch_sums import BatchSumLog
+from gradinspect.checks.evidence.axes.positions import PositionLog
+from gradinspect.checks.evidence.axes.spread_values import SpreadLog
+from gradinspect.checks.evidence.axes.views import ViewLog
+from gradinspect.checks.evidence.targets.ignored import IgnoredLog
+from gradinspect.checks.evidence.targets.orders import OrderLog
+from gradinspect.checks.evidence.targets.other_draws import OtherDrawLog
+from gradinspect.checks.evidence.targets.ranges import RangeLog
+from gradinspect.checks.evidence.targets.tokens import TokenLog
+from gradinspect.checks.evidence.targets.uninformative import UninformativeLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.graph import Frame
@@ -40,6 +52,9 @@ class ArgumentLogs:
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
+            ViewLog(flow), SpreadLog(flow), PositionLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
+            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), AddedMaskLog(flow, errors),
+            AverageLog(flow), OtherDrawLog(flow), BatchSumLog(flow),
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:

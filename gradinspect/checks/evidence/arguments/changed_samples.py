@@ -16,7 +16,7 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.in_place.shared_memory import checksum_of, is_from_numpy
-from gradinspect.checks.evidence.values.result_states import is_small_and_readable
+from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.checks.facts.values import ChangedSamples
 from gradinspect.graph import Frame
@@ -64,6 +64,7 @@ class SampleLog:
     def __init__(self, errors: OwnErrors) -> None:
         """Count what is too much by `errors`."""
         self._errors = errors
+        self._limit = SizeLimit(errors, "sample that is changed in place", MOST_ELEMENTS)
         self._samples: dict[_Place, _Sample] = {}
         self._changes: dict[int | None, int] = {}  # of samples that had been changed before, by the line
 
@@ -79,9 +80,10 @@ class SampleLog:
 
     def begin(self, function: str, tensor: Any, frame: FrameType | None) -> _Begun | None:
         """Look at a write that is about to start."""
-        if type(tensor) is not torch.Tensor or tensor.requires_grad or not _is_below_getitem(frame):
+        if type(tensor) is not torch.Tensor or tensor.requires_grad or frame is None or not _is_below_getitem(frame):
             return None
-        if not (tensor.is_cpu and ops.is_floating_point(tensor) and is_small_and_readable(tensor, MOST_ELEMENTS)):
+        line = hash((frame.f_code, frame.f_lineno))
+        if not (tensor.is_cpu and ops.is_floating_point(tensor) and self._limit.allows(tensor, line)):
             return None
         place = _place_of(tensor)
         sample = None if short_name(function) in _FILLS else self._samples.get(place)

@@ -28,6 +28,7 @@ MOST_CALLS = 300  # of a line that are looked at
 MOST_ELEMENTS = 65_536
 MOST_STEPS = 3_000  # of one comparison of two histories
 _COPIES = frozenset(("clone", "contiguous"))
+_OF_THREE = frozenset(("triplet_margin_loss", "cosine_embedding_loss", "pairwise_distance"))  # the first two count
 
 
 class _Seen(Struct):
@@ -45,7 +46,7 @@ class TwinLog:
     functions = frozenset((
         "sub", "subtract", "isub", "div", "divide", "true_divide", "truediv", "mse_loss", "l1_loss", "smooth_l1_loss",
         "huber_loss", "cosine_similarity",
-    ))  # fmt: skip
+    )) | _OF_THREE  # fmt: skip
 
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
         """Share the calls that made them; what is too large is counted."""
@@ -57,6 +58,7 @@ class TwinLog:
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call, given the frame that it is on."""
         given = [one for one in (*args, *kwargs.values()) if isinstance(one, torch.Tensor)]
+        given = given[:2] if function in _OF_THREE else given
         if number is None or len(given) != 2 or not all(one.requires_grad for one in given):
             return
         first, second = (self._flow.read(one) for one in given)

@@ -6,7 +6,9 @@ as a moving average does, which is then an average of the weights with themselve
 last step, or is a parameter that was given the other's memory (weight decay adds p.data to p.data of that moment);
 or it keeps a state dict, or the tensors of one in another dict, under a condition, steps, and has a line elsewhere that
 loads it into the same model;
-or it loads the state dict of one variable into another one, and both are the same trained model.
+or it loads the state dict of one variable into another one, and both are the same trained model;
+or it gives a parameter the memory of a trained one by `.data =` after a step, and keeps it over the next:
+weights are tied before.
 """
 
 import ast
@@ -57,6 +59,15 @@ class _Kept:
         return {name: value for name, known in self.values.items() if (value := known()) is not None}
 
 
+class _Given(NamedTuple):
+    """A parameter that was given the memory of a trained one, perhaps for an evaluation only."""
+
+    tensor: HiddenRef
+    trained: HiddenRef
+    name: str
+    line: int | None
+
+
 class _Loaded(NamedTuple):
     """A model was given its own state dict."""
 
@@ -75,6 +86,7 @@ class SharingWeights:
     _found: list[SharedWeights] = field(default_factory=list)
     _kept: list[_Kept] = field(default_factory=list)
     _loaded: dict[int | None, _Loaded] = field(default_factory=dict)  # by the frame that loads
+    _given: "_Given | None" = None  # since the last step
     _seen: set[int | None] = field(default_factory=set)  # frames that asked for state dicts
 
     def averaged(self, tensors: Sequence[torch.Tensor], frame: FrameType | None) -> None:
@@ -96,6 +108,21 @@ class SharingWeights:
                     used=self._frame(line),
                 )
             )
+
+    def data_set(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
+        """Look at a parameter that was given other memory, perhaps that of a trained one."""
+        is_found = any(one.kind == "synchronized" for one in self._found)
+        if is_found or self._given is not None or not self.gradients.num_steps:
+            return
+        if frame is None or not is_own_file(frame.f_code.co_filename):
+            return
+        trained = [(one, value) for one in self.gradients.parameters() if (value := one.tensor()) is not None]
+        if any(value is tensor for _, value in trained):
+            return
+        same = next((one for one, value in trained if _is_same_memory(value, tensor)), None)
+        if same is not None and (value := same.tensor()) is not None:
+            number = self.recorder.frames.number_of(frame)
+            self._given = _Given(HiddenRef(tensor), HiddenRef(value), same.name, number)
 
     def kept(self, state: Any, frame: FrameType) -> None:
         """Note a state dict."""
@@ -127,7 +154,11 @@ class SharingWeights:
                 self._loaded[number] = _Loaded(fact, frozenset(map(id, parameters)))
 
     def stepped(self) -> None:
-        """Look at the state dicts that are there after a step, once for each line."""
+        """Look at the state dicts that are there after a step, once for each line, and at what `.data =` has shared."""
+        given, self._given = self._given, None
+        pair = () if given is None else (given.tensor(), given.trained())
+        if given is not None and None not in pair and _is_same_memory(*pair):
+            self._found.append(SharedWeights(kind="synchronized", name=given.name, shared=self._frame(given.line)))
         for one in self._kept:
             values = {} if one.line in self._seen else one.alive()
             if not values or one.num_steps >= self.gradients.num_steps:

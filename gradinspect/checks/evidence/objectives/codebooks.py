@@ -17,6 +17,7 @@ from gradinspect.checks.evidence.objectives.regressions import (
     regressions,
 )
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors
+from gradinspect.recording.transparency.own_errors import PassOver
 
 _CHOICES = frozenset(("argmin", "argmax", "min", "max", "topk"))
 _LOOKUPS = frozenset(("embedding", "__getitem__", "index_select", "matmul", "mm", "__matmul__"))
@@ -38,8 +39,14 @@ class Lookup(NamedTuple):
     used: int
 
 
-def unlearned_lookups(calls: Sequence[Call], root: Read) -> Iterator[Lookup]:
-    """Find the entries that a layer is given, and that the loss compares with a code. NOTE [Lookups on purpose]."""
+def unlearned_lookups(calls: Sequence[Call], root: Read, pass_over: PassOver) -> Iterator[Lookup]:
+    """Find the entries that a layer is given, and that the loss compares with a code. NOTE [Lookups on purpose].
+
+    Args:
+        calls: In the order in which they were made.
+        root: The loss.
+        pass_over: Counts the lookups that are not looked at.
+    """
     if not root.leads_back:
         return
     behind = ancestors(calls, root.call, stops_at_leaves=True)
@@ -48,6 +55,8 @@ def unlearned_lookups(calls: Sequence[Call], root: Read) -> Iterator[Lookup]:
         return
     live, reached = live_behind(calls, root.call)
     layers = [one for one in sorted(live) if calls[one].name in _LAYERS]
+    if len(chosen) > MAX_LOOKUPS:
+        pass_over("lookup of a chosen entry", f"after the first {MAX_LOOKUPS} of a loss", len(chosen) - MAX_LOOKUPS)
     for number, by in list(chosen.items())[:MAX_LOOKUPS]:
         coders = (leaves_behind(calls, Read(by)) - _leaves_of(calls[number])) & reached
         layer = _layer(calls, layers, number, coders) if coders else None

@@ -8,11 +8,14 @@ from gradinspect.checks.evidence.objectives.noise_targets import unseen_noise
 from gradinspect.checks.facts.objectives import AttachedAdvantage, AttachedTarget, UnlearnedLookup, UnseenNoise
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read
 from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import PassOver
 
 Lines = Callable[[int], Frame | None]
 
 
-def objective_facts(calls: Sequence[Call], root: Read, line: Lines, backward: Frame | None) -> Iterator[object]:
+def objective_facts(
+    calls: Sequence[Call], root: Read, line: Lines, backward: Frame | None, pass_over: PassOver, *, caller: Lines
+) -> Iterator[object]:
     """Yield what is wrong with what a loss is made of.
 
     Args:
@@ -20,6 +23,8 @@ def objective_facts(calls: Sequence[Call], root: Read, line: Lines, backward: Fr
         root: The loss.
         line: The line that made a call.
         backward: The line that calls backward.
+        pass_over: Counts what is not looked at.
+        caller: The line that called the function in which a call was made.
     """
     if not root.leads_back or root.call == OUTSIDE:
         return
@@ -38,8 +43,11 @@ def objective_facts(calls: Sequence[Call], root: Read, line: Lines, backward: Fr
             op=calls[target.choice].name, made=line(target.target), used=line(target.used), backward=backward
         )
     for noise in unseen_noise(calls, root):
-        yield UnseenNoise(mixed=line(noise.mixed), drawn=line(noise.drawn), used=line(noise.used), backward=backward)
-    for lookup in unlearned_lookups(calls, root):
+        mixed, drawn = line(noise.mixed), line(noise.drawn)
+        is_elsewhere = mixed is not None and drawn is not None and mixed.function != drawn.function
+        called = caller(noise.mixed) if is_elsewhere else None
+        yield UnseenNoise(mixed=mixed, called=called, drawn=drawn, used=line(noise.used), backward=backward)
+    for lookup in unlearned_lookups(calls, root, pass_over):
         yield UnlearnedLookup(
             op=calls[lookup.chosen].name, chosen=line(lookup.chosen), looked_up=line(lookup.looked_up),
             coded=None if lookup.coded == OUTSIDE else line(lookup.coded), compared=line(lookup.compared),

@@ -273,6 +273,7 @@ class TrainingLog:
         self._gradients.exposed(leaf)
         if touch is GradientTouch.SETS_DATA:
             self._parameters.data_set(leaf, frame)
+            self._sharing.data_set(leaf, frame)
 
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not self._is_seen():
@@ -462,7 +463,7 @@ class TrainingLog:
     def _unheld_now(self) -> Iterator[Unheld]:
         return unheld(
             self._gradients.parameters(), self._recorder.called_modules(), self._optimizers.seen, self._registrations,
-            self._loaded,
+            self._loaded, self._recorder.errors.leave_out,
         )  # fmt: skip
 
     def _rebound(self) -> Iterator[Unheld]:

@@ -22,6 +22,7 @@ from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.facts.training import UnheldKind
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.names.names import all_parameters, named_modules
+from gradinspect.recording.transparency.own_errors import PassOver
 from gradinspect.torch_api.modules import HOLDERS, own_buffers, own_children, own_parameters, unsaved_buffers
 from gradinspect.torch_api.nodes import few_leaves_of
 from gradinspect.torch_api.tensors import is_leaf
@@ -49,6 +50,7 @@ def unheld(
     optimizers: Sequence[SeenOptimizer],
     registrations: Registrations,
     loaded: Collection[int],
+    pass_over: PassOver,
 ) -> Iterator[Unheld]:
     """Yield the parameters that no optimizer holds.
 
@@ -58,6 +60,7 @@ def unheld(
         optimizers: All of them.
         registrations: When modules and parameters became part of their modules.
         loaded: The ids of modules that were loaded from a checkpoint.
+        pass_over: Counts what is not looked at.
     """
     held = {key for one in optimizers for key in one.holds()}
     left = {
@@ -71,7 +74,7 @@ def unheld(
     if left:  # an optimizer may have been copied or loaded, and never stepped
         held = {id(tensor) for optimizer in instances_of(Optimizer) for tensor in held_by(optimizer)}
         left = {key: one for key, one in left.items() if key not in held}
-    for unlike in _unlike_their_model(roots, left, reached, optimizers, registrations) if left else ():
+    for unlike in _unlike_their_model(roots, left, reached, optimizers, registrations, pass_over) if left else ():
         left.pop(id(unlike.parameter.tensor()), None)
         yield unlike
     for out in left_out(left, reached, roots, optimizers, loaded) if left else ():
@@ -85,6 +88,7 @@ def _unlike_their_model(
     reached: Sequence[UsedParameter],
     optimizers: Sequence[SeenOptimizer],
     registrations: Registrations,
+    pass_over: PassOver,
 ) -> list[Unheld]:
     """List those of a model that an optimizer holds otherwise. NOTE [Unheld on purpose]."""
     found: list[Unheld] = []
@@ -105,7 +109,7 @@ def _unlike_their_model(
         )
         hidden = {key: one for key, one in left.items() if key not in owned}
         for path, module in named_modules(root) if hidden else ():
-            found += _hidden_in(path, module, hidden, optimizer, registrations)
+            found += _hidden_in(path, module, hidden, optimizer, registrations, pass_over)
     return found
 
 
@@ -173,6 +177,7 @@ def _hidden_in(
     hidden: dict[int, UsedParameter],
     optimizer: SeenOptimizer,
     registrations: Registrations,
+    pass_over: PassOver,
 ) -> Iterator[Unheld]:
     """Yield what a module holds where `parameters()` does not look."""
     attributes = {name: value for name, value in vars(module).items() if name not in HOLDERS}
@@ -183,6 +188,8 @@ def _hidden_in(
         kind: UnheldKind = (
             "buffer" if name in buffers else "container" if isinstance(value, _CONTAINERS) else "attribute"
         )
+        if isinstance(value, _CONTAINERS) and len(value) > MAX_ELEMENTS:
+            pass_over("attribute of a module", f"after the first {MAX_ELEMENTS:,} elements", 1)
         for tensor, holder in _tensors_in(value):
             if not is_leaf(tensor):
                 yield from _computed_from(tensor, where, hidden, optimizer)

@@ -27,6 +27,7 @@ from gradinspect.checks.evidence.in_place.targets import (
 )
 from gradinspect.checks.evidence.in_place.write_access import Access, access_of
 from gradinspect.checks.evidence.in_place.writes import WriteLog
+from gradinspect.checks.evidence.values import torch_calls
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.dropped_results import DroppedResults, is_pure
@@ -38,6 +39,7 @@ from gradinspect.checks.evidence.values.torch_calls import (
     call_kind,
     function_name,
     gradient_touch,
+    has_many,
     learn_names,
     tensors_in,
 )
@@ -136,6 +138,10 @@ class TorchCallLog:
             if writes.steps.running is not None and writes.steps.covers(sys._getframe(2)):
                 return None
             inputs = tensors_in(args, kwargs) if kwargs else tensors_in(*args)
+            if len(inputs) >= torch_calls.MAX_NESTED and has_many(*args):
+                self._recorder.errors.pass_over(
+                    "list of arguments", f"after the first {torch_calls.MAX_NESTED:,} elements"
+                )
             if not known.access.arguments and "out" not in kwargs:
                 return None if known.is_skipped else _Begun(known, args, kwargs, inputs, [], {})
             with plain_tensors_only():

@@ -22,6 +22,7 @@ from gradinspect.checks.evidence.objectives.advantages import chosen_targets
 from gradinspect.checks.evidence.objectives.judged import objective_facts
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
+from gradinspect.checks.evidence.targets.signs import SignLog
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
 from gradinspect.checks.evidence.values.idle_terms import IdleTerms
@@ -115,6 +116,7 @@ class GradientCuts:
         self._numeric: dict[int | None, tuple[NumberTerm, Frame | None]] = {}  # by the frames of what read the number
         self._perhaps: dict[str, None] = {}  # what may be meant
         self._idle = IdleTerms(flow, self._frame)
+        self._signs = SignLog(flow)
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._has_missed = False  # a call that may have reached any leaf
         self._is_resting = False  # steps repeat others
@@ -144,6 +146,8 @@ class GradientCuts:
         self.reached |= arrived
         self._filled |= arrived if call.kind == "backward" else set()
         self._flow.has_grad_with_graph = call.creates_graph
+        if call.kind == "backward":
+            self._signs.begin(call.outputs, backward)
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:
             yield from self._wrong_terms(root, backward)
@@ -181,7 +185,7 @@ class GradientCuts:
         Args:
             others: The ids of tensors of which another finding says why.
         """
-        for fact in self._nonleaf:
+        for fact in (*self._nonleaf, *self._signs.facts(self._frame)):
             yield from self._judged(fact)
         known = self._filled.union(others)
         wanted = {key: one for key, one in self._wanted.items() if key not in known and one.tensor() is not None}
@@ -247,7 +251,7 @@ class GradientCuts:
                 )
             )
         if self._flow.has_samples:
-            for made, used, _ in sampled_inputs(calls, root):
+            for made, used, _ in sampled_inputs(calls, root, self._recorder.errors.pass_over):
                 yield from self._judged(
                     SampledInput(
                         is_normal=calls[made].cause != "sample",
@@ -268,7 +272,8 @@ class GradientCuts:
                 )
             )
 
-        for fact in objective_facts(calls, root, self._line, backward):
+        errors = self._recorder.errors
+        for fact in objective_facts(calls, root, self._line, backward, errors.pass_over, caller=self._caller):
             yield from self._judged(fact)
 
     def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
@@ -288,7 +293,7 @@ class GradientCuts:
     def _numeric_terms(self) -> Iterator[ConstantTerm]:
         """Yield the terms that are numbers taken out of tensors with a graph. NOTE [Where a number came from]."""
         calls, frames = self._flow.calls, self._recorder.frames
-        exits = number_exits(calls) if self._numeric else {}
+        exits = number_exits(calls, self._recorder.errors.leave_out) if self._numeric else {}
         for frame, (term, backward) in self._numeric.items() if exits else ():
             names = None if frame is None else self._flow.numbers.get(frame)
             if frame is None or names is None:
@@ -439,6 +444,9 @@ class GradientCuts:
 
     def _judged(self, fact: object) -> Iterator[Finding]:
         return findings_on(fact, self._recorder.errors.found)
+
+    def _caller(self, call: int) -> Frame | None:
+        return self._frame(self._flow.caller_of(call))
 
     def _line(self, call: int) -> Frame | None:
         return self._frame(self._flow.calls[call].frame)

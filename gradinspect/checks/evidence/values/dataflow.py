@@ -21,7 +21,7 @@ from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.numbers import numeric_names
 from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
-from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, Call, DetachCause, Read
+from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, Call, DetachCause, Read, short_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
@@ -34,6 +34,7 @@ from gradinspect.torch_api.tensors import (
 from gradinspect.torch_api.weak import HiddenRef
 
 MAX_CALLS = 100_000  # then recording stops, and missing gradients are not reported
+_EACH_OF_ITS_OWN = frozenset(("broadcast_tensors", "meshgrid"))  # each result comes from one argument
 _MAKES, _SKIPPED = CallKind.MAKES, CallKind.SKIPPED  # Python looks up a member of an Enum slowly
 
 
@@ -219,10 +220,14 @@ class Dataflow:
         """Return a leaf that was read, if it is still alive."""
         return self.leaves[number]()
 
-    def _note(  # noqa: PLR0913, PLR0917  # as above
+    def _note(  # noqa: C901, PLR0912, PLR0913, PLR0917  # as above
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
+        if len(given) > 1 and short_name(name) in _EACH_OF_ITS_OWN:
+            for taken, made in zip(given, tensors_in(result), strict=False):
+                self._note(name, kind, (taken,), {}, [taken], made, number, frame)
+            return
         inputs, outputs = _taken_and_made(kind, args, kwargs, given, result)
         is_write = kind is CallKind.WRITES
         if not (inputs if kind is CallKind.TO_PYTHON else outputs):

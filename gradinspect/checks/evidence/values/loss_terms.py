@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, Call, Read, ancestors, calls_behind
+from gradinspect.recording.transparency.own_errors import PassOver
 
 _SUMS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub", "stack", "cat", "hstack", "vstack", "concat"))
 _LINEAR = _SUMS | frozenset((
@@ -224,8 +225,14 @@ def _is_by_mistake(call: Call, *, is_weighted: bool, is_term: bool) -> bool:
     return call.cause in _BY_MISTAKE or (call.cause == "detach" and is_own)
 
 
-def sampled_inputs(calls: Sequence[Call], root: Read) -> Iterator[Term]:
-    """Find a layer on the way to a loss that is given what a distribution sampled. NOTE [Sampled on purpose]."""
+def sampled_inputs(calls: Sequence[Call], root: Read, pass_over: PassOver) -> Iterator[Term]:
+    """Find a layer on the way to a loss that is given what a distribution sampled. NOTE [Sampled on purpose].
+
+    Args:
+        calls: In the order in which they were made.
+        root: The loss.
+        pass_over: Counts the samples that are not looked at.
+    """
     live = _behind(calls, root, _NORMAL)
     read = [_Drawn(number, *one) for number in sorted(live) for one in _drawn(calls, number)]
     into_layers = [one for one in read if one.layer is not None]
@@ -238,6 +245,9 @@ def sampled_inputs(calls: Sequence[Call], root: Read) -> Iterator[Term]:
         if is_term and is_path and not live.isdisjoint(ancestors(calls, one.draw)):
             yield Term(one.draw, one.layer or one.reader)
             return
+    if len(into_layers) > MAX_DRAWS:
+        why = f"after the first {MAX_DRAWS} of a loss"
+        pass_over("sample that a layer is given", why, len(into_layers) - MAX_DRAWS)
 
 
 def _behind(calls: Sequence[Call], root: Read, stops: frozenset[str]) -> set[int]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read
 from gradinspect.recording.names.variables import own_variables
 from gradinspect.recording.source_structure import contains, enclosing, first_line, last_line
+from gradinspect.recording.transparency.own_errors import PassOver
 
 _ADDS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
@@ -95,13 +96,20 @@ def _made_of_number(calls: Sequence[Call], read: Read) -> int:
     return OUTSIDE
 
 
-def number_exits(calls: Sequence[Call]) -> dict[int, int]:
-    """Return the calls that took numbers out of tensors with a graph, or detached from one: the last, by frame."""
+def number_exits(calls: Sequence[Call], pass_over: PassOver) -> dict[int, int]:
+    """Return the calls that took numbers out of tensors with a graph, or detached from one: the last, by frame.
+
+    Args:
+        calls: In the order in which they were made.
+        pass_over: Counts the lines that are not looked at.
+    """
     found: dict[int, int] = {}
     for number, call in enumerate(calls):
         if call.cause == "python" and call.frame is not None and _had_graph(calls, call):
             is_new = call.frame not in found or any(read.is_live for read in call.reads)
             found[call.frame] = number if is_new else found[call.frame]
+    if len(found) > MAX_EXITS:
+        pass_over("line with a number taken out of a tensor", f"before the last {MAX_EXITS}", len(found) - MAX_EXITS)
     return dict(list(found.items())[-MAX_EXITS:])
 
 

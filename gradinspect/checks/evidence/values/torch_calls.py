@@ -173,6 +173,11 @@ def copied_by(frame: FrameType | None) -> DetachCause | None:
     return None
 
 
+def has_many(*values: object) -> bool:
+    """Return whether an argument is a list of more elements than are inspected."""
+    return any(isinstance(one, list | tuple) and len(one) > MAX_NESTED for one in values)
+
+
 def tensors_in(*values: object) -> list[torch.Tensor]:
     """List the tensors in the arguments or results of a call, without running code of the containers."""
     found: list[Any] = []

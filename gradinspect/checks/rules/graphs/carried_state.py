@@ -97,13 +97,14 @@ def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, 
     """
     after: dict[str, None] = {}
     elsewhere: dict[str, None] = {}
+    sequence: dict[str, list[str]] = {}  # by what is kept, the lines that read it
     for join in found:
         kept = _leaf_to_keep(graph, join)
         if kept is not None:
             elsewhere[kept] = None
             continue
         if join.is_in_sequence:
-            elsewhere[_where_a_sequence_ends(graph, join)] = None
+            sequence.setdefault(_kept_by_sequence(graph, join), []).append(line_of(frame_of(graph, join.new)))
             continue
         names = _carried_names(graph, join)
         here = [name for name in _assigned_beside(graph, join, names, backward) if holds(name) is not None]
@@ -111,7 +112,7 @@ def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, 
         after.update(dict.fromkeys(here))
         if not here:
             elsewhere[_where_it_is_read(graph, join, names, backward, holds)] = None
-    sentences = list(elsewhere)
+    sentences = [*elsewhere, *(_where_a_sequence_ends(what, dict.fromkeys(lines)) for what, lines in sequence.items())]
     if after and backward is not None:
         held = {name: holds(name) or Held("tensor", name) for name in after}
         statements = "; ".join(_DETACHED[one.kind].format(one.name) for one in held.values())
@@ -207,15 +208,23 @@ def _where_it_is_read(graph: Graph, join: Join, names: set[str], backward: Frame
     )
 
 
-def _where_a_sequence_ends(graph: Graph, join: Join) -> str:
+def _where_a_sequence_ends(what: str, lines: Collection[str]) -> str:
     """Say what to detach of a value that each step of a sequence makes of the last one, which must keep its graph."""
+    return (
+        f"Which line keeps {what} for the next iteration? Detach it there, once; not at {listed(list(lines))}, where "
+        "one step of the sequence reads the one before."
+    )
+
+
+def _kept_by_sequence(graph: Graph, join: Join) -> str:
+    """Name what a step of a sequence makes of the last one: the attribute that keeps it, if a line assigns one."""
+    for frame in _from_inside(graph, join.old):
+        kept = [name for name in assigned_names(frame.code) if "." in name]
+        if len(kept) == 1:
+            return f"'{kept[0]}' of {line_of(frame)}"
     made = frame_of(graph, join.old)
     names = [] if made is None else assigned_names(made.code)
-    what = f"'{names[0]}' of {line_of(made)}" if len(names) == 1 else f"what {line_of(made)} makes"
-    return (
-        f"Which line keeps {what} for the next iteration? Detach it there, once; not at "
-        f"{line_of(frame_of(graph, join.new))}, where one step of the sequence reads the one before."
-    )
+    return f"'{names[0]}' of {line_of(made)}" if len(names) == 1 else f"what {line_of(made)} makes"
 
 
 def _carried_names(graph: Graph, join: Join) -> set[str]:

@@ -123,8 +123,8 @@ def _held(holder: KeptHistory, backward: Frame | None) -> Finding:
     tensors = format_count(holder.num_tensors, "tensor")
     where = line_of(holder.stores[0] if holder.stores else None)
     return GROWING.finding(
-        text=f"{holder.name} holds {tensors} with the graph of an earlier backward. Each iteration adds another one, "
-        "along with everything its graph keeps.",
+        text=f"{holder.name} holds {tensors} with the graph of an earlier backward, along with everything that such a "
+        "graph keeps.",
         places=(*_stored(holder), *place_of("backward", backward)),
         remedy=f"At {where}, store a number or a tensor without history: item() or detach().",
         subjects=(holder.name,),

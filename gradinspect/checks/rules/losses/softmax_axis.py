@@ -3,7 +3,8 @@
 NOTE [Which axis is wrong]
 nll_loss and cross_entropy take classes on axis 1. Elsewhere, axis 0 is the batch where the scores come straight from a
 layer and the result goes straight into a loss; a softmax over axis 0 of anything else may be a pooling over a set. In
-three or more dimensions, it is the batch if the loss has as many rows, and no other axis is as long.
+three or more dimensions, it is the batch if the loss has as many rows, and no other axis is as long; and where a
+convolution has made all four or five of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,8 +85,8 @@ def axis_findings(starts: BackwardStarts) -> Iterator[Finding]:
                 yield _one_column(starts, node, reduced)
         elif loss is not None and _is_batch(graph, node, axis, loss):
             yield _over_batch(starts, node, axis, loss)
-        elif axis == 0 and len(shape) > 2 and shape.count(shape[0]) == 1 and (rows := _with_rows(graph, shape)):
-            yield _weights_over_batch(starts, node, rows)
+        elif axis == 0 and len(shape) > 2:
+            yield from _in_more_dimensions(starts, node)
 
 
 JUDGE = Judge(BackwardStarts, axis_findings)
@@ -134,6 +135,36 @@ def _weights_over_batch(starts: BackwardStarts, node: Node, loss: Node) -> Findi
         f"{shape[0]} rows as well. The weights of one example depend on the other examples, and do not add up to 1.",
         places=_places(starts, node, loss),
         remedy=f"Pass dim={axis} at {line_of(frame_of(graph, node))}.",
+    )
+
+
+def _in_more_dimensions(starts: BackwardStarts, node: Node) -> Iterator[Finding]:
+    """Look at a softmax over axis 0 of three dimensions or more. NOTE [Which axis is wrong]."""
+    shape, graph = output_shape(node), starts.graph
+    rows = _with_rows(graph, shape) if shape.count(shape[0]) == 1 else None
+    if rows is not None:
+        yield _weights_over_batch(starts, node, rows)
+    elif len(shape) > 3 and shape[0] != 1 and _is_of_convolution(graph, node):
+        yield _maps_over_batch(starts, node)
+
+
+def _is_of_convolution(graph: Graph, node: Node) -> bool:
+    scores = made_input(graph, node)
+    return (
+        scores is not None
+        and scores.node.name.startswith("Convolution")
+        and output_shape(scores.node) == output_shape(node)
+    )
+
+
+def _maps_over_batch(starts: BackwardStarts, node: Node) -> Finding:
+    applied = frame_of(starts.graph, node)
+    return AXIS.finding(
+        text=f"{node.name.partition('Backward')[0].lower()} runs over axis 0 of {_written(node)}, which a "
+        "convolution has made: that is the batch. The values of one example depend on the other examples, and do not "
+        "add up to 1.",
+        places=(*place_of("softmax", applied), *place_of("backward", starts.backward)),
+        remedy=f"Pass dim=1, the channels, at {line_of(applied)}.",
     )
 
 

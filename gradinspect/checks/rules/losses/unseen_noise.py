@@ -33,14 +33,16 @@ UNSEEN = Rule(
 def noise_findings(fact: UnseenNoise) -> Iterator[Finding]:
     """Report a target that the input does not contain."""
     mixed, drawn, used = line_of(fact.mixed), line_of(fact.drawn), line_of(fact.used)
+    passed = "" if fact.called is None else f": pass it on at {line_of(fact.called)}"
     yield UNSEEN.finding(
         text=f"{used} compares a prediction with the noise that {drawn} draws. Nothing else reads that noise: "
         f"what {mixed} adds to the input is another draw. So nothing that the model is given depends on its target.",
         places=(
-            *place_of("mixed", fact.mixed), *place_of("drawn", fact.drawn), *place_of("used", fact.used),
+            *place_of("mixed", fact.mixed), *place_of("called", fact.called), *place_of("drawn", fact.drawn),
+            *place_of("used", fact.used),
             *place_of("backward", fact.backward),
         ),
-        remedy=f"Draw the noise once, and use the same tensor at {mixed} and {used}.",
+        remedy=f"Draw the noise once, and use the same tensor at {mixed} and {used}{passed}.",
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ SHARED = Rule(
     "with itself: it is always equal to the trained weights. Reported if a line adds such a tensor to another one in "
     "the same memory, if a state dict is kept under a condition, steps follow, and another place loads it, or if the "
     "state dict of one variable is loaded into another, and both are the same model: to() and train() return the model "
-    "itself. "
+    "itself; or if `.data =` gives a parameter the memory of a trained one after a step, as to synchronize a target. "
     "Saving to a file makes a copy, and is not reported.",
     change="""\
   import torch
@@ -47,6 +47,12 @@ def shared_findings(fact: SharedWeights) -> Iterator[Finding]:
             "too. Loading it restores nothing."
         )
         remedy = f"Copy it at {where}: {fact.name} = copy.deepcopy({fact.taken})."
+    elif fact.kind == "synchronized":
+        text = (
+            f"{where} gives another parameter the memory of {fact.name}, after steps of an optimizer. From then on "
+            "both are one, and each step changes both: a target that is to stay as it is follows at once."
+        )
+        remedy = f"Copy the values at {where}: .data.copy_(...) of the parameter, or load_state_dict() of the model."
     elif fact.kind == "model":
         text = (
             f"{line_of(fact.used)} copies the weights of a model onto themselves: {fact.taken} and {fact.name} are one "

@@ -27,7 +27,7 @@ class Samples:
         return self.change(self.data[place])
 
 
-def times(samples: Samples, *, stacked: bool = True) -> list[int]:
+def times(samples: Samples, *, stacked: bool = True, notes: list[str] | None = None) -> list[int]:
     """Ask for all samples three times, and return how often some were changed that had been changed before."""
     with Recorder() as recorder, TorchCallLog(recorder, Dataflow(recorder)) as log:
         for _ in range(3):
@@ -35,8 +35,10 @@ def times(samples: Samples, *, stacked: bool = True) -> list[int]:
             if stacked:
                 torch.stack(batch)
         facts = [one for one in log.arguments.facts(lambda _number: None) if isinstance(one, ChangedSamples)]
-        notes = list(recorder.errors.notes())
-    assert all("sample" in note for note in notes)
+        said = list(recorder.errors.notes())
+    assert all("sample" in note for note in said)
+    if notes is not None:
+        notes += said
     return [one.num_times for one in facts]
 
 
@@ -62,6 +64,15 @@ def test_samples_beyond_a_number_are_counted_as_not_looked_at(monkeypatch: pytes
     monkeypatch.setattr(changed_samples, "MOST_SAMPLES", 2)
 
     assert times(Samples(lambda x: x.mul_(2))) == [4]
+
+
+def test_large_samples_are_counted_as_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each line."""
+    monkeypatch.setattr(changed_samples, "MOST_ELEMENTS", 2)
+    notes: list[str] = []
+
+    assert times(Samples(lambda x: x.mul_(2)), notes=notes) == []
+    assert notes == ["Not checked: 1 sample that is changed in place, larger than 2 elements."]
 
 
 def test_two_lines_that_change_a_sample_are_one_change() -> None:

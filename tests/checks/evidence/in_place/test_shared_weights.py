@@ -46,3 +46,31 @@ def test_tensors_of_transforms_have_no_address() -> None:
 
     assert program.facts(SharedWeights) == []
     assert list(program.recorder.errors.notes()) == []
+
+
+def synchronized(*, copies: bool, steps: int = 3, is_back: bool = False) -> list[SharedWeights]:
+    """Train a model, give the parameters of another one its values after some steps, and go on."""
+    program = Program()
+    with program:
+        model, target = nn.Linear(2, 1), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(steps):
+            program.backward(model(X).sum())
+            optimizer.step()
+        for kept, new in zip(target.parameters(), model.parameters(), strict=True):
+            before = kept.data
+            kept.data = new.data.clone() if copies else new.data
+            kept.data = before if is_back else kept.data
+        program.backward(model(X).sum())
+        optimizer.step()
+    return program.facts(SharedWeights)
+
+
+def test_a_target_that_is_given_the_memory_of_what_is_trained() -> None:
+    """Once training has begun: before, it may tie weights. It may be for an evaluation only."""
+    (found,) = synchronized(copies=False)
+
+    assert (found.kind, found.name) == ("synchronized", "model.weight")
+    assert code_of(found.shared) == "kept.data = new.data.clone() if copies else new.data"
+    assert synchronized(copies=True) == synchronized(copies=False, steps=0) == []
+    assert synchronized(copies=False, is_back=True) == []

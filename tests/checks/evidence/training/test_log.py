@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from training_program import Program, code_of
 
+from gradinspect.checks.evidence.training import unheld
 from gradinspect.checks.facts.training import (
     HookPile,
     IneffectiveFlag,
@@ -135,6 +136,21 @@ def test_what_a_model_hides_from_its_optimizer(
     assert [(one.kind, one.where, len(one.names)) for one in facts] == found
     assert {one.optimizer for one in facts} <= {"optimizer"}
     assert {code_of(one.created) for one in facts} <= {"optimizer = torch.optim.SGD(model.body.parameters(), lr=0.01)"}
+
+
+def test_a_container_is_read_up_to_a_number_of_elements(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies behind is counted once, however often it is asked for."""
+    monkeypatch.setattr(unheld, "MAX_ELEMENTS", 1)
+    with program:
+        model = Holder(in_list)
+        optimizer = torch.optim.SGD(model.body.parameters(), lr=0.01)
+        program.backward(model(torch.ones(3, 2)).sum())
+        optimizer.step()
+    for _ in range(2):
+        assert [len(one.names) for one in program.facts(UnheldParameters)] == [2]
+
+    expected = ["Not checked: 1 attribute of a module, after the first 1 elements."]
+    assert list(program.recorder.errors.notes()) == expected
 
 
 def test_tensors_that_are_no_part_of_what_learns(program: Program) -> None:

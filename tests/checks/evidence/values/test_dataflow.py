@@ -99,6 +99,16 @@ def test_what_comes_from_numpy_is_known_where_it_is_read(flow: Dataflow) -> None
     assert [call.reads[0].call for call in flow.calls[-2:]] == [len(flow.calls) - 3] * 2
 
 
+def test_each_result_of_a_broadcast_comes_from_one_argument(flow: Dataflow) -> None:
+    """What is computed from the deviation of a distribution does not depend on its mean."""
+    mean, deviation = (torch.ones(shape, requires_grad=True) for shape in ((2, 1), (3,)))
+    first, second = torch.broadcast_tensors(mean * 1, deviation.exp())
+    made = [flow.calls[flow.read(one).call] for one in (first, second)]
+
+    assert [flow.calls[one.reads[0].call].name.strip("_") for one in made] == ["mul", "exp"]
+    assert [len(one.reads) for one in made] == [1, 1]
+
+
 def test_a_write_through_another_view_is_seen(flow: Dataflow) -> None:
     """Into the same memory: a view, .data, a parameter that is given another .data."""
     w = torch.ones(2, requires_grad=True)

@@ -2,8 +2,16 @@
 
 import pytest
 
-from gradinspect.checks.evidence.values.loss_terms import Term, constant_terms, divergence_inputs, lost_terms
+from gradinspect.checks.evidence.values import loss_terms
+from gradinspect.checks.evidence.values.loss_terms import (
+    Term,
+    constant_terms,
+    divergence_inputs,
+    lost_terms,
+    sampled_inputs,
+)
 from gradinspect.checks.facts.value_flow import Call, DetachCause, Read
+from gradinspect.recording.transparency.own_errors import OwnErrors
 
 WEIGHT, DATA = Read(leaf=0, is_live=True), Read(leaf=1, is_live=True)
 
@@ -303,3 +311,15 @@ def test_only_kl_div_is_looked_at() -> None:
     ]
 
     assert [list(divergence_inputs(calls, live(1))) for calls in others] == [[]] * 4
+
+
+def test_samples_beyond_a_number_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those that layers are given, where none of the first is a finding."""
+    monkeypatch.setattr(loss_terms, "MAX_DRAWS", 0)
+    errors = OwnErrors()
+    sample = Call("sample", (live(0),), cause="sample")
+    decoded = Call("torch.nn.functional.linear", (dead(3), WEIGHT))
+    calls = [*NETWORK, sample, decoded, Call("add", (live(0), live(4)))]
+
+    assert not list(sampled_inputs(calls, live(5), errors.pass_over))
+    assert list(errors.notes()) == ["Not checked: 1 sample that a layer is given, after the first 0 of a loss."]

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from gradinspect.checks.evidence.values import numbers
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.numbers import exit_of_number, number_exits, number_terms
+from gradinspect.checks.facts.value_flow import Call, Read
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.transparency.own_errors import OwnErrors
 
 W = torch.tensor([1.0, 2.0], requires_grad=True)
 
@@ -88,7 +91,7 @@ def exits_of(loss: "torch.Tensor | object") -> list[str]:
         for term in number_terms(flow.calls, root):
             frame = flow.calls[term.made].frame
             assert frame is not None
-            names, exits = flow.numbers.get(frame, frozenset()), number_exits(flow.calls)
+            names, exits = flow.numbers.get(frame, frozenset()), number_exits(flow.calls, recorder.errors.leave_out)
             call = exit_of_number(list(frames.chain(frame)), names, exits, lambda one: list(frames.chain(one)))
             found += [] if call is None else [flow.calls[call].name.strip("_")]
         return found
@@ -125,3 +128,14 @@ def after_a_call() -> torch.Tensor:
 def test_a_loss_of_another_thread_has_no_known_terms(loss: object) -> None:
     """No call is known that made it, so there is nothing to walk back over."""
     assert exits_of(loss) == []
+
+
+def test_lines_beyond_a_number_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those before the last ones that take a number out of a tensor, once however often they are looked for."""
+    monkeypatch.setattr(numbers, "MAX_EXITS", 1)
+    errors = OwnErrors()
+    weight = Read(leaf=0, is_live=True)
+    calls = [Call("torch.Tensor.item", (weight,), frame, "python") for frame in range(3)]
+
+    assert number_exits(calls, errors.leave_out) == number_exits(calls, errors.leave_out) == {2: 2}
+    assert list(errors.notes()) == ["Not checked: 2 lines with a number taken out of a tensor, before the last 1."]

@@ -102,6 +102,29 @@ def test_before_another_loss_only_the_batch_of_a_layers_scores_is_wrong(
     assert [finding.text.split(", of")[0] for finding in findings] == ["softmax runs over axis 0, the batch"] * is_found
 
 
+@pytest.mark.parametrize(
+    ("layer", "shape", "dim", "is_found"),
+    [
+        ("ConvolutionBackward0", (8, 3, 6, 6), 0, True),
+        ("ConvolutionBackward0", (8, 3, 6, 6), 1, False),
+        ("SqueezeBackward1", (3, 6, 6), 0, False),  # without a batch
+        ("BmmBackward0", (8, 3, 6, 6), 0, False),
+    ],
+)
+def test_axis_0_of_what_a_convolution_has_made_is_the_batch(
+    layer: str, shape: tuple[int, ...], dim: int, is_found: bool
+) -> None:
+    """Whatever loss is written by hand after it."""
+    findings = found(
+        op("MeanBackward0", 1, shape=()),
+        op("MulBackward0", 2, None, shape=shape),
+        softmax("SoftmaxBackward0", 3, shape, dim),
+        op(layer, 4, shape=shape),
+    )
+
+    assert ["which a convolution has made: that is the batch" in one.text for one in findings] == [True] * is_found
+
+
 def test_a_sequence_loss_takes_classes_on_the_last_axis() -> None:
     """As CTC does, of [time, batch, classes]; what stands between may have moved the axis."""
 

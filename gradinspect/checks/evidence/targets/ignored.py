@@ -1,0 +1,128 @@
+"""Classes and items that a program has to learn, and that it tells torch to ignore.
+
+NOTE [Ignored on purpose]
+`padding_idx=0` and `ignore_index=0` leave out what fills up rows. That stands at one end of its rows, in runs, and is
+far more frequent than others, or it is a background. An id that comes about as often as each of the others, and as
+often beside itself as chance has it, is one of them. ctc_loss has a class of its own for the blank: it is not among the
+targets.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from msgspec import Struct
+
+from gradinspect.checks.evidence.values.result_states import SizeLimit
+from gradinspect.checks.facts.targets import IgnoredClass
+from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
+from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.originals import ops
+
+LEAST_CALLS = 3  # of a line
+MOST_CALLS = 200
+MOST_ELEMENTS = 65_536
+_LEAST_TIMES = 12
+_LEAST_OTHERS = 2
+_FREQUENCY = 0.4, 2.5  # of an id, over the mean of the others
+_MOST_CLASSES = 100_000
+
+
+class _Seen(Struct):
+    """All calls on a line."""
+
+    kind: Literal["class", "item", "blank"]
+    index: int
+    num_times: int = 0
+    num_beside: int = 0  # times that it stands beside itself
+    num_calls: int = 0
+    counts: Any = None  # of each id
+
+
+class IgnoredLog:
+    """Looks at ids. NOTE [Ignored on purpose]."""
+
+    functions = frozenset(("embedding", "cross_entropy", "nll_loss", "ctc_loss"))
+
+    def __init__(self, errors: OwnErrors) -> None:
+        """Count what is too large."""
+        self._limit = SizeLimit(errors, "batch of ids or labels", MOST_ELEMENTS)
+        self._seen: dict[tuple[int | None, int], _Seen] = {}
+
+    def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
+        """Look at a call that has returned, given the frame that it is on."""
+        if function == "ctc_loss":
+            self._look_for_blank(args, kwargs, number)
+            return
+        place, name, at = (0, "input", 2) if function == "embedding" else (1, "target", 4)
+        ids: Any = kwargs.get(name, args[place] if len(args) > place else None)
+        option = "padding_idx" if function == "embedding" else "ignore_index"
+        index = kwargs.get(option, args[at] if len(args) > at else None)
+        if type(index) is not int or type(ids) is not torch.Tensor or not ids.is_cpu or ops.is_floating_point(ids):
+            return
+        if function == "embedding" and index < 0 and len(args) > 1:
+            index += args[1].shape[0]
+        if index >= 0 and self._limit.allows(ids, number):
+            kind: Literal["class", "item"] = "item" if function == "embedding" else "class"
+            self._count(self._seen.setdefault((number, index), _Seen(kind, index)), ids)
+
+    def _count(self, seen: _Seen, ids: torch.Tensor) -> None:
+        if seen.num_calls >= MOST_CALLS:
+            return
+        seen.num_calls += 1
+        with unobserved():
+            flat = ops.reshape(ids, (-1,))
+            if ops.item(ops.amax(flat)) >= _MOST_CLASSES:
+                return
+            is_it = ops.eq(ids if len(ids.shape) else flat, seen.index)
+            seen.num_times += ops.item(ops.sum(is_it))
+            seen.num_beside += ops.item(ops.sum(ops.logical_and(is_it[..., 1:], is_it[..., :-1])))
+            counts = ops.bincount(ops.clamp(flat, min=0))
+            if seen.counts is None or len(seen.counts) < len(counts):
+                seen.counts, counts = counts, seen.counts
+            if counts is not None:
+                seen.counts[: len(counts)] += counts
+
+    def _look_for_blank(self, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
+        given = dict(zip(("log_probs", "targets", "input_lengths", "target_lengths", "blank"), args, strict=False))
+        given |= dict(kwargs)
+        targets: Any = given.get("targets")
+        lengths: Any = given.get("target_lengths")
+        blank = given.get("blank", 0)
+        if type(targets) is not torch.Tensor or not targets.is_cpu or not self._limit.allows(targets, number):
+            return
+        with unobserved():
+            lengths = ops.tolist(lengths) if isinstance(lengths, torch.Tensor) else list(lengths or ())
+            rows = (
+                [row[:end] for row, end in zip(targets, lengths, strict=False)] if len(targets.shape) > 1 else [targets]
+            )
+            used = ops.cat(rows) if rows else targets
+            seen = self._seen.setdefault((number, blank), _Seen("blank", blank, counts=ops.zeros(1)))
+            seen.num_calls += 1
+            seen.num_times += ops.item(ops.sum(ops.eq(used, blank)))
+            seen.num_beside += len(used)
+
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[IgnoredClass]:
+        """Yield what is ignored on a line, and comes like the others."""
+        for (number, _), seen in self._seen.items():
+            if seen.num_calls < LEAST_CALLS or seen.counts is None:
+                continue
+            num_all = seen.num_beside if seen.kind == "blank" else int(ops.item(ops.sum(seen.counts)))
+            others = int(ops.item(ops.count_nonzero(seen.counts))) - 1
+            is_real = seen.num_times > 0 if seen.kind == "blank" else _is_like_others(seen, num_all, others)
+            if is_real:
+                yield IgnoredClass(
+                    kind=seen.kind, index=seen.index, num_times=seen.num_times, num_all=num_all,
+                    num_others=max(others, 0), used=frame_of(number),
+                )  # fmt: skip
+
+
+def _is_like_others(seen: _Seen, num_all: int, others: int) -> bool:
+    """Return whether an id comes as often as each of the others, and beside itself as often as chance has it."""
+    if seen.num_times < _LEAST_TIMES or others < _LEAST_OTHERS:
+        return False
+    mean = (num_all - seen.num_times) / others
+    low, high = _FREQUENCY
+    by_chance = seen.num_times * seen.num_times / num_all
+    return low * mean <= seen.num_times <= high * mean and seen.num_beside <= 2 * by_chance + 2

@@ -1,0 +1,88 @@
+"""Facts about targets, from their values."""
+
+from typing import Literal
+
+from gradinspect.graph import Frame, Record
+
+
+class TokenOffset(Record, frozen=True, kw_only=True):
+    """Scores of tokens are compared with what stands at another distance than one after what the model was given."""
+
+    distance: int  # 2: the token after the next one; 0: the one that the model is given there
+    num_calls: int
+    looked_up: Frame | None = None
+    cut: Frame | None = None  # where the first scores were left out
+    used: Frame | None = None
+
+
+class OutOfReach(Record, frozen=True, kw_only=True):
+    """Targets that the last function of a model cannot return."""
+
+    op: str  # "sigmoid"
+    loss: str
+    least: float
+    most: float
+    share: float  # of the targets that lie outside
+    num_calls: int
+    made: Frame | None = None  # where the last function was called
+    used: Frame | None = None
+
+
+class IgnoredClass(Record, frozen=True, kw_only=True):
+    """A class, an item or the blank of ctc_loss that is among what the program has to learn."""
+
+    kind: Literal["class", "item", "blank"]
+    index: int
+    num_times: int
+    num_all: int  # of labels or items
+    num_others: int  # kinds of them
+    used: Frame | None = None
+
+
+class EqualLabels(Record, frozen=True, kw_only=True):
+    """All labels that a loss was given are the same."""
+
+    loss: str
+    value: float
+    num_labels: int
+    num_calls: int
+    made: Frame | None = None
+    used: Frame | None = None
+
+
+class OwnLabels(Record, frozen=True, kw_only=True):
+    """The labels of a loss are the largest of the very scores that it is given."""
+
+    op: str  # "argmax"
+    num_calls: int
+    made: Frame | None = None
+    used: Frame | None = None
+
+
+class TwoOrders(Record, frozen=True, kw_only=True):
+    """What a model was given and what it is compared with were put into orders that were drawn apart."""
+
+    length: int
+    num_calls: int
+    first: Frame | None = None
+    second: Frame | None = None
+    used: Frame | None = None
+
+
+class WrongSign(Record, frozen=True, kw_only=True):
+    """The whole loss is a negative loss function, or the logarithm of the probability of what is right."""
+
+    op: str
+    value: float  # of the loss, at the last call
+    num_calls: int
+    made: Frame | None = None
+    backward: Frame | None = None
+
+
+class OtherDraw(Record, frozen=True, kw_only=True):
+    """The score of an action belongs to another draw than that which was taken."""
+
+    num_calls: int
+    taken: Frame | None = None
+    drawn: Frame | None = None
+    scored: Frame | None = None

@@ -1,0 +1,1 @@
+"""Axes that were taken for each other."""

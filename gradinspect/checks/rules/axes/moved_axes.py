@@ -1,0 +1,49 @@
+"""Views that were to move an axis, of anything but the scores of a loss: heads, images, sides that were flattened."""
+
+from collections.abc import Iterator
+
+from gradinspect.checks.facts.axes import FlattenedApart, MovedByView
+from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Judge
+from gradinspect.checks.rules.losses.scrambled_scores import SCRAMBLED
+from gradinspect.units import format_shape
+
+_REMEDIES = {
+    "split": "split the last axis first, and then move the heads: x.view(*x.shape[:-1], {heads}, {features})"
+    ".transpose(-3, -2), where x is what the view is taken of.",
+    "merged": "move the heads back first: x.transpose(-3, -2).flatten(-2), where x is what the view is taken of.",
+    "moved": "use permute or transpose, which move the elements.",
+}
+
+
+def moved_findings(fact: MovedByView) -> Iterator[Finding]:
+    """Report a view that keeps the elements in their order."""
+    where, before, after = line_of(fact.viewed), format_shape(fact.before), format_shape(fact.after)
+    heads, features = (fact.after[-3], fact.after[-1]) if len(fact.after) > 2 else (0, 0)
+    yield SCRAMBLED.finding(
+        text=f"{where} makes {after} of {before} by a view, in each of {fact.num_calls} calls. A view keeps the "
+        "elements in their order and only counts them anew, so what stands along one axis of its result comes from "
+        "several places of another.",
+        places=place_of("viewed", fact.viewed),
+        remedy=f"At {where}, " + _REMEDIES[fact.kind].format(heads=heads, features=features),
+    )
+
+
+def flattened_findings(fact: FlattenedApart) -> Iterator[Finding]:
+    """Report two sides of a loss whose elements are in different orders."""
+    first, second = format_shape(fact.first), format_shape(fact.second)
+    yield SCRAMBLED.finding(
+        text=f"The scores were flattened from {first} and the targets from {second}, in each of {fact.num_calls} "
+        "calls. A view keeps the elements in their order, so the scores of one place meet the target of another.",
+        places=(
+            *place_of("scores", None if fact.scores == fact.used else fact.scores),
+            *place_of("targets", None if fact.targets in (fact.used, fact.scores) else fact.targets),
+            *place_of("loss", fact.used),
+        ),
+        remedy="Bring both into one order before they are flattened: transpose(0, 1) of the scores or of the targets "
+        f"makes {second} of {first}, or the reverse.",
+    )
+
+
+MOVED = Judge(MovedByView, moved_findings)
+FLATTENED = Judge(FlattenedApart, flattened_findings)

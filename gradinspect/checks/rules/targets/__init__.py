@@ -1,0 +1,1 @@
+"""Targets that do not belong to what they are compared with."""

@@ -1,0 +1,45 @@
+"""Inputs and targets in orders that were drawn apart."""
+
+from collections.abc import Iterator
+
+from gradinspect.checks.facts.targets import TwoOrders
+from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Judge, Rule
+
+ORDERS = Rule(
+    code="GI326",
+    title="inputs and targets are shuffled apart",
+    summary="Two permutations were drawn, one for the inputs and one for the targets, so no pair is left.",
+    explanation="x[torch.randperm(n)] and y[torch.randperm(n)] are put into two orders. Each example is then compared "
+    "with the target of another one, and the best that a model can learn is the mean. Reported where everything that "
+    "a loss compares went through one permutation on one side and another one on the other.",
+    change="""\
+  import torch
+  from torch import nn
+
+  model = nn.Linear(8, 3)
+  x = torch.randn(32, 8)
+  y = x[:, :3].argmax(1)
+  for _ in range(4):
+-     a, b = x[torch.randperm(32)], y[torch.randperm(32)]
++     order = torch.randperm(32)
++     a, b = x[order], y[order]
+      nn.functional.cross_entropy(model(a), b).backward()
+""",
+    remedy="Draw one permutation, and index both with it.",
+)
+
+
+def order_findings(fact: TwoOrders) -> Iterator[Finding]:
+    """Report two permutations."""
+    second = None if fact.second == fact.first else fact.second
+    where = line_of(fact.first) if second is None else f"{line_of(fact.first)} and {line_of(second)}"
+    yield ORDERS.finding(
+        text=f"In each of {fact.num_calls} calls, the loss compares what one permutation of {fact.length:,} examples "
+        "has ordered with what another one has: each example meets the target of another.",
+        places=(*place_of("drawn", fact.first), *place_of("drawn", second), *place_of("loss", fact.used)),
+        remedy=f"Draw one permutation at {where}, and index inputs and targets with it.",
+    )
+
+
+JUDGE = Judge(TwoOrders, order_findings)

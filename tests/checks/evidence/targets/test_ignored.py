@@ -1,0 +1,63 @@
+"""Which classes and items are ignored although they come like the others."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from argument_facts import facts_of
+from torch import Tensor, nn
+from torch.nn import functional
+
+from gradinspect.checks.facts.targets import IgnoredClass
+
+TABLE = nn.Embedding(10, 4, padding_idx=0)
+SCORES = nn.Parameter(torch.randn(60, 5))
+
+
+def padded() -> Tensor:
+    """Draw ids with padding at the end of each row."""
+    ids = torch.randint(1, 10, (8, 12))
+    ids[torch.arange(12)[None] >= torch.randint(6, 12, (8, 1))] = 0
+    return ids
+
+
+def background() -> Tensor:
+    """Draw labels of which half are 0."""
+    return torch.where(torch.rand(60) < 0.5, 0, torch.randint(1, 5, (60,)))
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        (lambda: TABLE(torch.randint(10, (60,))), "item"),
+        (lambda: TABLE(torch.randint(10, (8, 12))), "item"),
+        (lambda: TABLE(padded()), None),
+        (lambda: TABLE(torch.randint(1, 10, (60,))), None),
+        (lambda: functional.embedding(torch.randint(10, (60,)), TABLE.weight), None),
+        (lambda: functional.embedding(torch.randint(10, (60,)), TABLE.weight, padding_idx=-1), "item"),
+        (lambda: functional.cross_entropy(SCORES, torch.randint(5, (60,)), ignore_index=0), "class"),
+        (lambda: functional.cross_entropy(SCORES, torch.randint(5, (60,))), None),
+        (lambda: functional.cross_entropy(SCORES, background(), ignore_index=0), None),
+        (lambda: functional.cross_entropy(SCORES, torch.arange(5).repeat_interleave(12), ignore_index=0), None),
+    ],
+)
+def test_an_id_that_comes_like_the_others(step: Callable[[], object], kind: str | None) -> None:
+    """What fills up rows comes in runs, and a background is more frequent."""
+    torch.manual_seed(0)
+    found = facts_of(IgnoredClass, step)
+
+    assert [one.kind for one in found] == ([] if kind is None else [kind])
+
+
+@pytest.mark.parametrize(("least", "count"), [(0, 1), (1, 0)])
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_the_blank_is_no_target(least: int, count: int, *, is_flat: bool) -> None:
+    """What lies behind the length of a row is padding."""
+    scores = nn.Parameter(torch.randn(20, 3, 5))
+    targets = torch.randint(1, 5, (3, 4))
+    targets[:, 0] = least
+    targets[:, 3] = 0
+    given = targets[:, :3].flatten() if is_flat else targets
+    lengths = torch.tensor([20] * 3), torch.tensor([3] * 3)
+
+    assert len(facts_of(IgnoredClass, lambda: functional.ctc_loss(scores.log_softmax(2), given, *lengths))) == count
