@@ -12,7 +12,9 @@ from gradinspect.graph import Frame
 Lines = Callable[[int], Frame | None]
 
 
-def objective_facts(calls: Sequence[Call], root: Read, line: Lines, backward: Frame | None) -> Iterator[object]:
+def objective_facts(
+    calls: Sequence[Call], root: Read, line: Lines, backward: Frame | None, is_held: Callable[[int], bool]
+) -> Iterator[object]:
     """Yield what is wrong with what a loss is made of.
 
     Args:
@@ -20,6 +22,7 @@ def objective_facts(calls: Sequence[Call], root: Read, line: Lines, backward: Fr
         root: The loss.
         line: The line that made a call.
         backward: The line that calls backward.
+        is_held: Whether an optimizer holds a leaf.
     """
     if not root.leads_back or root.call == OUTSIDE:
         return
@@ -33,7 +36,7 @@ def objective_facts(calls: Sequence[Call], root: Read, line: Lines, backward: Fr
             subtracted=line(advantage.subtracted), scored=line(advantage.scored), used=line(advantage.used),
             backward=backward,
         )  # fmt: skip
-    for target in chosen_targets(calls, root):
+    for target in chosen_targets(calls, root, is_held):
         yield AttachedTarget(
             op=calls[target.choice].name, made=line(target.target), used=line(target.used), backward=backward
         )

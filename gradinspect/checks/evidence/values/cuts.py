@@ -268,7 +268,7 @@ class GradientCuts:
                 )
             )
 
-        for fact in objective_facts(calls, root, self._line, backward):
+        for fact in objective_facts(calls, root, self._line, backward, self._is_held):
             yield from self._judged(fact)
 
     def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
@@ -305,7 +305,9 @@ class GradientCuts:
             return
         calls = self._flow.calls
         meant = list(bootstraps(calls, root))
-        known = {one.target for one in chosen_targets(calls, root)} if meant else set()  # which are findings
+        known = (
+            {one.target for one in chosen_targets(calls, root, self._is_held)} if meant else set()
+        )  # which are findings
         notes = [bootstrap_note(*map(self._line, one)) for one in meant if one.target not in known]
         self._perhaps |= dict.fromkeys((*notes, *repeated_terms(graph)))
 
@@ -431,6 +433,11 @@ class GradientCuts:
         leaf = self._flow.leaf(number)
         if leaf is None or isinstance(leaf, nn.Parameter):
             return leaf is not None
+        return self._is_held(number)
+
+    def _is_held(self, number: int) -> bool:
+        """Return whether an optimizer holds a leaf."""
+        leaf = self._flow.leaf(number)
         return any(one is leaf for optimizer in instances_of(Optimizer) for one in held_by(optimizer))
 
     def _by_cause(self, missing: Sequence[MissingGradient]) -> Iterator[Finding]:
