@@ -390,7 +390,7 @@ class TrainingLog:
         then = (one for one in self._unheld_then
                 if one.parameter.is_forgotten or id(one.parameter.tensor()) not in held)  # fmt: skip
         anew = (*self._anew.found(), *self._rebound())
-        found = {one.parameter.name or one.where: one for one in (*anew, *then, *self._unheld_now())}.values()
+        found = {one.key: one for one in (*anew, *then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
             where = "" if one.kind in ("remade", "group", "unfrozen") else one.where
