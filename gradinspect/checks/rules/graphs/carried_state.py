@@ -102,15 +102,13 @@ def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, 
         if kept is not None:
             elsewhere[kept] = None
             continue
-        if join.is_in_sequence:
-            elsewhere[_where_a_sequence_ends(graph, join)] = None
-            continue
         names = _carried_names(graph, join)
         here = [name for name in _assigned_beside(graph, join, names, backward) if holds(name) is not None]
-        here = here or _visible(names, holds)
+        here = here or ([] if join.is_in_sequence else _visible(names, holds))
         after.update(dict.fromkeys(here))
         if not here:
-            elsewhere[_where_it_is_read(graph, join, names, backward, holds)] = None
+            read = None if join.is_in_sequence else _where_it_is_read(graph, join, names, backward, holds)
+            elsewhere[read or _where_a_sequence_ends(graph, join)] = None
     sentences = list(elsewhere)
     if after and backward is not None:
         held = {name: holds(name) or Held("tensor", name) for name in after}
