@@ -78,6 +78,16 @@ def assignments_of(file: str, name: str) -> Iterator[ast.Assign]:
             yield node
 
 
+def state_line(file: str, key: str) -> int | None:
+    """Return the first line that assigns what is kept under a key, as `state["momentum"] = grad` does."""
+    for node in ast.walk(_tree(file) or ast.Module([], [])):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            match target:
+                case ast.Subscript(slice=ast.Constant(value=name)) if name == key:
+                    return target.lineno
+    return None
+
+
 def assignment_before(file: str, name: str, line: int) -> ast.Assign | None:
     """Return what assigns a variable before a line of the same function reads it, or an attribute in its class.
 

@@ -4,7 +4,9 @@ NOTE [What is accidental]
 Two tensors with the same elements in the same order except for dimensions of length 1, and with different numbers of
 dimensions: code that wants all pairs does not rely on an implicit leading dimension. It counts where one side is
 learned and the other is given, and where only elementwise operators lie between the growth and the reduction to a
-scalar. A dimension that is added on the spot, or a mask of the grown shape, shows that all pairs are wanted.
+scalar. Two learned sides that are added count where the square that they grow to is compared with a given row: what is
+to be predicted has one dimension. A dimension that is added on the spot, or a mask of the grown shape, shows that all
+pairs are wanted.
 
 NOTE [Shapes of equal length]
 `[64, 1] - [1, 64]` and `[64, 1] - [64, 4]` are also what people write for pairs, quantiles and ensembles. So these
@@ -21,6 +23,13 @@ from gradinspect.graph import Frame, Record
 Shape = tuple[int, ...]
 _DIFFERENCES = ("sub", "rsub")
 LOSSES = ("mse_loss", "huber_loss", "smooth_l1_loss", "l1_loss", "kl_div", "poisson_nll_loss", "soft_margin_loss")
+
+
+def is_square_against_side(op: str, shapes: tuple[Shape, Shape], is_learned: tuple[bool, bool]) -> bool:
+    """Return whether `[n, n]` that is learned is compared with `[n]` that is given."""
+    learned, given = shapes if is_learned[0] else shapes[::-1]
+    is_comparison = op in LOSSES or op in _DIFFERENCES
+    return is_comparison and is_learned[0] != is_learned[1] and len(given) == 1 and learned == given * 2
 
 
 class GrownOperator(Record, frozen=True, kw_only=True):

@@ -62,6 +62,16 @@ class OptimizerMisuse(Record, frozen=True, kw_only=True):
     other_created: Frame | None = None
 
 
+class KeptGradient(Record, frozen=True, kw_only=True):
+    """An optimizer's state is the gradient itself, no copy of it."""
+
+    optimizer: str
+    key: str  # of the state: "velocity"
+    num_steps: int  # after which it was so
+    kept: Frame | None = None
+    step: Frame | None = None
+
+
 class EvalTraining(Record, frozen=True, kw_only=True):
     """A model is trained in eval mode."""
 

@@ -5,7 +5,8 @@ The loss of a policy multiplies a log-probability by how much better an action w
 the loss moves the expectation as well, away from what is to be expected. A factor that only has parameters which the
 log-probability has too, such as an entropy, is another thing, and so is one that is no difference from a constant: a
 responsibility in a mixture has a graph on purpose. A residual that is minimized as a whole may have gradients through
-both of its sides; but the largest of a network's own next values is a target.
+both of its sides; but the largest of a network's own next values is a target. A copy of the network that no optimizer
+holds may have gradients, too: nothing follows them, so that the target stays where it is.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from gradinspect.checks.evidence.objectives.regressions import (
     SAME_VALUES,
     SUMS,
     leaves_behind,
+    live_behind,
     regressions,
 )
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, calls_behind
@@ -90,8 +92,14 @@ def _difference(calls: Sequence[Call], read: Read) -> int | None:
     return None
 
 
-def chosen_targets(calls: Sequence[Call], root: Read) -> Iterator[Chosen]:
-    """Find the regressions on the best of the same network's next values. NOTE [Attached on purpose]."""
+def chosen_targets(calls: Sequence[Call], root: Read, is_held: Callable[[int], bool]) -> Iterator[Chosen]:
+    """Find the regressions on the best of the same network's next values. NOTE [Attached on purpose].
+
+    Args:
+        calls: In the order in which they were made.
+        root: The loss.
+        is_held: Whether an optimizer holds a leaf.
+    """
     for regression in regressions(calls, root):
         for target, prediction in regression.sides:
             if not (target.leads_back and prediction.leads_back) or not _is_shifted(calls, target):
@@ -99,9 +107,18 @@ def chosen_targets(calls: Sequence[Call], root: Read) -> Iterator[Chosen]:
             choice = next((one for one in calls_behind(calls, target, _TARGET) if calls[one].name in _CHOICES), None)
             if choice is None or _is_shifted(calls, prediction):
                 continue
-            if leaves_behind(calls, prediction) & leaves_behind(calls, target, stops_at_leaves=False):
+            if _moves_with(calls, target, prediction, is_held):
                 yield Chosen(choice, target.call, regression.call)
                 break
+
+
+def _moves_with(calls: Sequence[Call], target: Read, prediction: Read, is_held: Callable[[int], bool]) -> bool:
+    """Return whether a step on the loss changes a target by what the prediction has, or by a copy of it."""
+    predicting, (_, reached) = leaves_behind(calls, prediction), live_behind(calls, target.call)
+    if predicting & reached:
+        return True
+    is_copy = bool(predicting & leaves_behind(calls, target, stops_at_leaves=False))
+    return is_copy and any(is_held(leaf) for leaf in reached)
 
 
 def _is_shifted(calls: Sequence[Call], read: Read) -> bool:

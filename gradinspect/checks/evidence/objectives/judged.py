@@ -1,6 +1,7 @@
 """What the calls behind a loss show of its targets, as facts for the rules."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from gradinspect.checks.evidence.objectives.advantages import attached_advantages, chosen_targets
 from gradinspect.checks.evidence.objectives.codebooks import unlearned_lookups
@@ -13,21 +14,27 @@ from gradinspect.recording.transparency.own_errors import PassOver
 Lines = Callable[[int], Frame | None]
 
 
-def objective_facts(
-    calls: Sequence[Call], root: Read, line: Lines, backward: Frame | None, pass_over: PassOver, *, caller: Lines
-) -> Iterator[object]:
+class Known(NamedTuple):
+    """What is known of the program around the calls."""
+
+    line: Lines  # that made a call
+    caller: Lines  # that called the function in which a call was made
+    is_held: Callable[[int], bool]  # whether an optimizer holds a leaf
+    pass_over: PassOver  # counts what is not looked at
+
+
+def objective_facts(calls: Sequence[Call], root: Read, known: Known, backward: Frame | None) -> Iterator[object]:
     """Yield what is wrong with what a loss is made of.
 
     Args:
         calls: In the order in which they were made.
         root: The loss.
-        line: The line that made a call.
+        known: The lines, and what optimizers hold.
         backward: The line that calls backward.
-        pass_over: Counts what is not looked at.
-        caller: The line that called the function in which a call was made.
     """
     if not root.leads_back or root.call == OUTSIDE:
         return
+    line = known.line
 
     def code_of(number: int) -> str:
         made = line(number)
@@ -38,16 +45,16 @@ def objective_facts(
             subtracted=line(advantage.subtracted), scored=line(advantage.scored), used=line(advantage.used),
             backward=backward,
         )  # fmt: skip
-    for target in chosen_targets(calls, root):
+    for target in chosen_targets(calls, root, known.is_held):
         yield AttachedTarget(
             op=calls[target.choice].name, made=line(target.target), used=line(target.used), backward=backward
         )
     for noise in unseen_noise(calls, root):
         mixed, drawn = line(noise.mixed), line(noise.drawn)
         is_elsewhere = mixed is not None and drawn is not None and mixed.function != drawn.function
-        called = caller(noise.mixed) if is_elsewhere else None
+        called = known.caller(noise.mixed) if is_elsewhere else None
         yield UnseenNoise(mixed=mixed, called=called, drawn=drawn, used=line(noise.used), backward=backward)
-    for lookup in unlearned_lookups(calls, root, pass_over):
+    for lookup in unlearned_lookups(calls, root, known.pass_over):
         yield UnlearnedLookup(
             op=calls[lookup.chosen].name, chosen=line(lookup.chosen), looked_up=line(lookup.looked_up),
             coded=None if lookup.coded == OUTSIDE else line(lookup.coded), compared=line(lookup.compared),

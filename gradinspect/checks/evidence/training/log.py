@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from inspect import unwrap
 from itertools import groupby
 from pathlib import Path
 from types import CodeType, FrameType
@@ -27,7 +28,13 @@ from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.frozen import Frozen, frozen_by_accident
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.made_anew import MadeAnew, rebound
-from gradinspect.checks.evidence.training.models import calls_backward_itself, own_backwards, repeated_layers, unloaded
+from gradinspect.checks.evidence.training.models import (
+    Repeated,
+    calls_backward_itself,
+    own_backwards,
+    repeated_layers,
+    unloaded,
+)
 from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer, lost_eps
 from gradinspect.checks.evidence.training.other_losses import first_uses
@@ -43,6 +50,7 @@ from gradinspect.checks.facts.backward_calls import LastStep
 from gradinspect.checks.facts.training import (
     ForgottenAssignment,
     FrozenByAccident,
+    KeptGradient,
     NothingLoaded,
     OptimizerMisuse,
     OptimizerMisuseKind,
@@ -57,6 +65,7 @@ from gradinspect.graph import CallKind, Frame
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.names.names import all_parameters
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.source_structure import state_line
 from gradinspect.recording.values.magnitudes import PendingFigures
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
@@ -67,6 +76,7 @@ from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
 
 LEAST_DROPPED = 5
 MAX_USES = 12  # backward calls in which it is looked for what reads each parameter
+LEAST_KEPT = 3  # steps that have left a gradient itself in the state of their optimizer
 LEAST_STEPS = 2  # what the first one leaves shows in the second
 
 
@@ -200,13 +210,21 @@ class TrainingLog:
 
     def _note_modules(self) -> None:
         for repeated in repeated_layers(self._recorder.called_modules()):
-            made = self._registrations.of(repeated.module)
-            layer = SharedLayer(
-                container=repeated.path, layer=type(repeated.module).__name__, count=repeated.num_places,
-                made=None if made is None else self._frame(made.frame), backward=self._frame(self._gradients.backward),
-            )  # fmt: skip
-            self._repeated.setdefault(repeated.path, layer)
+            self._note_repeated(repeated, repeated.path)
+        for name, container in self._registrations.containers():  # also of a model that is not called itself
+            if not any(f".{known}".endswith(f".{name}") for known in self._repeated):
+                for repeated in repeated_layers([container]):
+                    if not repeated.path and self._gradients.of(all_parameters(repeated.module)):
+                        self._note_repeated(repeated, name)
         self._own_backwards.update(own_backwards(self._recorder.called_modules()))
+
+    def _note_repeated(self, repeated: Repeated, path: str) -> None:
+        made = self._registrations.of(repeated.module)
+        layer = SharedLayer(
+            container=path, layer=type(repeated.module).__name__, count=repeated.num_places,
+            made=None if made is None else self._frame(made.frame), backward=self._frame(self._gradients.backward),
+        )  # fmt: skip
+        self._repeated.setdefault(path, layer)
 
     def _uncalled_backwards(self) -> Iterator[UncalledBackward]:
         if self._own_backwards and not calls_backward_itself():
@@ -379,6 +397,7 @@ class TrainingLog:
         yield from self._modes.undone.found.values()
         yield from self._repeated.values()
         yield from self._uncalled_backwards()
+        yield from self._kept_gradients()
         yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
         yield from self._frozen()
         yield from self._unmoved()
@@ -391,7 +410,7 @@ class TrainingLog:
         then = (one for one in self._unheld_then
                 if one.parameter.is_forgotten or id(one.parameter.tensor()) not in held)  # fmt: skip
         anew = (*self._anew.found(), *self._rebound())
-        found = {one.parameter.name or one.where: one for one in (*anew, *then, *self._unheld_now())}.values()
+        found = {one.key: one for one in (*anew, *then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
             where = "" if one.kind in ("remade", "group", "unfrozen") else one.where
@@ -493,6 +512,17 @@ class TrainingLog:
         if one.frame is not None or tensor is None or one.kind in ("model", "instead", "twin", "group"):
             return one.frame
         return self._flow_frame(tensor)
+
+    def _kept_gradients(self) -> Iterator[KeptGradient]:
+        for one in self._optimizers.seen:
+            optimizer = one.optimizer()
+            if one.kept is not None and one.num_kept >= LEAST_KEPT and optimizer is not None:
+                code = unwrap(type(optimizer).step).__code__
+                line = state_line(code.co_filename, one.kept)
+                yield KeptGradient(
+                    optimizer=one.name, key=one.kept, num_steps=one.num_kept, step=self._frame(one.step),
+                    kept=None if line is None else self._frame(self._recorder.frames.number_at(code, line)),
+                )  # fmt: skip
 
     def _optimizer_misuses(self, one: SeenOptimizer) -> Iterator[OptimizerMisuse]:
         if one.is_replaced:

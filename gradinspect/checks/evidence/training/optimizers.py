@@ -10,7 +10,7 @@ import torch
 from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
-from gradinspect.checks.evidence.training.gradient_use import held_by
+from gradinspect.checks.evidence.training.gradient_use import gradient_of, held_by
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.patching.originals import ops
@@ -84,7 +84,8 @@ class SunkenRate:
         """
         for share, times in SUNKEN.items():
             sunk = self.since.get(share)
-            if sunk is not None and 0 < times * sunk.after <= num_steps and self.rate > 0:
+            least = 2 * times if self.rate == 0 else times  # a schedule may end with 0
+            if sunk is not None and 0 < least * sunk.after <= num_steps:
                 return sunk
         return None
 
@@ -112,6 +113,8 @@ class SeenOptimizer:
     had_backward: bool = False  # before the first of these
     num_scheduled: int = 0  # steps of a scheduler
     schedule: int | None = None  # the frame of the last one
+    kept: str | None = None  # the key of a state that is a gradient's own memory
+    num_kept: int = 0  # of the last steps, after which it was so
     falls: RateFalls = field(default_factory=RateFalls)
     sunken: SunkenRate = field(default_factory=SunkenRate)
     successor: "SeenOptimizer | None" = None  # that steps parameters of this one, which has not stepped since
@@ -190,6 +193,8 @@ class Optimizers:
         if one.num_steps == 1:
             self._succeed(one)
         one.num_idle = one.num_idle + 1 if is_idle else 0
+        one.kept = _kept_gradient(optimizer)
+        one.num_kept = 0 if one.kept is None else one.num_kept + 1
         if not one.has_state:
             one.has_state = any(
                 isinstance(value, torch.Tensor) and ops.numel(value) > 1
@@ -270,6 +275,27 @@ def lost_eps(optimizer: Optimizer | None, key: int) -> float | None:
                 else None
             )
     return None
+
+
+def _kept_gradient(optimizer: Optimizer) -> str | None:
+    """Return the key under which an optimizer of the program keeps a gradient itself, and no copy of it."""
+    if type(optimizer).__module__.startswith("torch.optim"):
+        return None
+    for tensor in held_by(optimizer):
+        gradient, state = gradient_of(tensor), optimizer.state.get(tensor)
+        for key, value in dict.items(state) if gradient is not None and isinstance(state, dict) else ():
+            if isinstance(value, torch.Tensor) and isinstance(key, str) and _is_same_memory(value, gradient):
+                return key
+    return None
+
+
+def _is_same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two ordinary tensors have all their elements in the same memory."""
+    if one is other:
+        return True
+    if not all(each.layout is torch.strided and ops.numel(each) for each in (one, other)):
+        return False
+    return bool(ops.data_ptr(one) == ops.data_ptr(other) != 0 and one.shape == other.shape)
 
 
 def _is_zero(optimizer: Optimizer) -> bool:

@@ -1,9 +1,12 @@
 """When and where modules and parameters became part of their modules, and what they replaced."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
 from weakref import ReferenceType
+
+from torch import nn
 
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modules import own_children, own_parameters
@@ -26,6 +29,7 @@ class Registrations:
 
     recorder: Recorder
     order: int = 0
+    _containers: dict[int, tuple[ReferenceType[Any], str]] = field(default_factory=dict)  # with the names of attributes
     _latest: dict[int, Registration] = field(default_factory=dict)  # by the id of the member
     _first: dict[int, Registration] = field(default_factory=dict)
     _replaced: set[tuple[int, str, int | None]] = field(default_factory=set)  # ids of holders, names, frames
@@ -35,11 +39,20 @@ class Registrations:
         """Note that a module becomes a child of another."""
         if module is not None:
             self._note(module, own_children(holder).get(name), (id(holder), name), frame)
+            if isinstance(module, nn.ModuleList | nn.Sequential):
+                self._containers[id(module)] = HiddenRef(module), name
 
     def parameter(self, holder: Any, name: str, parameter: Any, frame: FrameType | None) -> None:
         """Note that a parameter becomes one of a module."""
         if parameter is not None:
             self._note(parameter, own_parameters(holder).get(name), (id(holder), name), frame)
+
+    def containers(self) -> Iterator[tuple[str, nn.Module]]:
+        """Yield the lists of modules that became part of another module, with the names of their attributes."""
+        for reference, name in self._containers.values():
+            container = reference()
+            if container is not None:
+                yield name, container
 
     def of(self, member: Any) -> Registration | None:
         """Return the last registration of a module or parameter."""

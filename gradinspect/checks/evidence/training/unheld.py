@@ -43,6 +43,11 @@ class Unheld(NamedTuple):
     optimizer: SeenOptimizer
     value: ReferenceType[torch.Tensor] | None = None  # what was computed from it
 
+    @property
+    def key(self) -> tuple[str, int | None]:
+        """What is reported once: a name, or without one what a line makes."""
+        return (self.parameter.name, None) if self.parameter.name else (self.where, self.frame)
+
 
 def unheld(
     reached: Sequence[UsedParameter],

@@ -6,7 +6,7 @@ from types import FrameType
 import torch
 from msgspec.structs import replace
 
-from gradinspect.checks.facts.broadcasts import LOSSES, GrownOperator, slipped_shape
+from gradinspect.checks.facts.broadcasts import LOSSES, GrownOperator, is_square_against_side, slipped_shape
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.graph import Frame
 from gradinspect.recording.recorder import Recorder
@@ -14,7 +14,8 @@ from gradinspect.recording.recorder import Recorder
 MAX_REMEMBERED = 10_000
 _GROWING = {
     "sub": "sub", "subtract": "sub", "rsub": "rsub", "mul": "mul", "multiply": "mul", "div": "div", "divide": "div",
-    "truediv": "div", "true_divide": "div", "rtruediv": "div", "rmul": "mul", "rdiv": "div",
+    "add": "add", "radd": "add", "truediv": "div",
+    "true_divide": "div", "rtruediv": "div", "rmul": "mul", "rdiv": "div",
     **{name: name for name in LOSSES},
 }  # fmt: skip
 
@@ -51,7 +52,7 @@ class BroadcastLog:
             return
         shapes = tuple(left.shape), tuple(right.shape)
         learned = bool(left.requires_grad), bool(right.requires_grad)
-        if slipped_shape(op, shapes, learned) is None:
+        if slipped_shape(op, shapes, learned) is None and not is_square_against_side(op, shapes, learned):
             return
         number = self._recorder.frames.number_of(frame)
         grown = GrownOperator(sequence_nr=sequence_nr, op=op, shapes=shapes, is_learned=learned)

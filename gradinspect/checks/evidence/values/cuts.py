@@ -19,7 +19,7 @@ from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.objectives.advantages import chosen_targets
-from gradinspect.checks.evidence.objectives.judged import objective_facts
+from gradinspect.checks.evidence.objectives.judged import Known, objective_facts
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.targets.signs import SignLog
@@ -272,8 +272,8 @@ class GradientCuts:
                 )
             )
 
-        errors = self._recorder.errors
-        for fact in objective_facts(calls, root, self._line, backward, errors.pass_over, caller=self._caller):
+        known = Known(self._line, self._caller, self._is_held, self._recorder.errors.pass_over)
+        for fact in objective_facts(calls, root, known, backward):
             yield from self._judged(fact)
 
     def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
@@ -310,7 +310,9 @@ class GradientCuts:
             return
         calls = self._flow.calls
         meant = list(bootstraps(calls, root))
-        known = {one.target for one in chosen_targets(calls, root)} if meant else set()  # which are findings
+        known = (
+            {one.target for one in chosen_targets(calls, root, self._is_held)} if meant else set()
+        )  # which are findings
         notes = [bootstrap_note(*map(self._line, one)) for one in meant if one.target not in known]
         self._perhaps |= dict.fromkeys((*notes, *repeated_terms(graph)))
 
@@ -436,6 +438,11 @@ class GradientCuts:
         leaf = self._flow.leaf(number)
         if leaf is None or isinstance(leaf, nn.Parameter):
             return leaf is not None
+        return self._is_held(number)
+
+    def _is_held(self, number: int) -> bool:
+        """Return whether an optimizer holds a leaf."""
+        leaf = self._flow.leaf(number)
         return any(one is leaf for optimizer in instances_of(Optimizer) for one in held_by(optimizer))
 
     def _by_cause(self, missing: Sequence[MissingGradient]) -> Iterator[Finding]:

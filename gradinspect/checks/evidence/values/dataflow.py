@@ -20,7 +20,13 @@ from torch import nn
 from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.numbers import numeric_names
-from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
+from gradinspect.checks.evidence.values.torch_calls import (
+    TAKES_ONLY_TYPE,
+    CallKind,
+    copied_by,
+    detach_cause_of,
+    tensors_in,
+)
 from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, Call, DetachCause, Read, short_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import storage_key, storage_of
@@ -127,7 +133,8 @@ class Dataflow:
         if kind is _MAKES and type(result) is torch.Tensor:  # nearly all calls
             if _is_among(result, inputs) and result is not kwargs.get("out"):
                 return
-            self._note_new(name, inputs, result, number, frame)
+            given = tensors_in(*args[1:], kwargs) if name in TAKES_ONLY_TYPE else inputs
+            self._note_new(name, given, result, number, frame)
         elif kind is CallKind.SWITCHES:
             self._switch(number)
         elif kind is CallKind.FREEZES:

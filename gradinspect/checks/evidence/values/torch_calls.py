@@ -25,6 +25,7 @@ _TO_PYTHON = frozenset((
     "item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__", "__complex__", "__dlpack__",
 ))  # fmt: skip
 _COPIES = frozenset(("tensor", "as_tensor", "asarray", "new_tensor", "new"))
+TAKES_ONLY_TYPE = frozenset(("torch.Tensor.new_tensor", "torch.Tensor.new"))  # of the tensor whose method it is
 _AUGMENTED = frozenset(("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imatmul__"))
 _PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, checked first
 _TENSORS = frozenset((torch.Tensor, nn.Parameter))

@@ -103,11 +103,11 @@ def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, 
         if kept is not None:
             elsewhere[kept] = None
             continue
-        if join.is_in_sequence:
-            sequence.setdefault(_kept_by_sequence(graph, join), []).append(line_of(frame_of(graph, join.new)))
-            continue
         names = _carried_names(graph, join)
         here = [name for name in _assigned_beside(graph, join, names, backward) if holds(name) is not None]
+        if join.is_in_sequence and not here:
+            sequence.setdefault(_kept_by_sequence(graph, join), []).append(line_of(frame_of(graph, join.new)))
+            continue
         here = here or _visible(names, holds)
         after.update(dict.fromkeys(here))
         if not here:

@@ -18,8 +18,8 @@ ATTACHED = Rule(
     "The target of Q-learning is the best of the network's own next values: with a graph, the loss lowers the "
     "target as well as raising the prediction. There is no error in either case. Reported of a log-probability that "
     "is multiplied by a difference with a graph to other parameters, and of a regression on a value that max() or "
-    "gather() chose, with something added, of the same network or a copy of it. Other targets with a graph are in "
-    "a note.",
+    "gather() chose, with something added, of the same network or a copy of it that an optimizer holds. Other targets "
+    "with a graph are in a note.",
     change="""\
   import torch
   from torch import nn

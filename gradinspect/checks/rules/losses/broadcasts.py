@@ -5,7 +5,13 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from gradinspect.checks.facts.backward_calls import GrownGraph
-from gradinspect.checks.facts.broadcasts import GrownOperator, Shape, slipped_shape, without_ones
+from gradinspect.checks.facts.broadcasts import (
+    GrownOperator,
+    Shape,
+    is_square_against_side,
+    slipped_shape,
+    without_ones,
+)
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.graph import Consumer, Frame, Graph, Node, consumers, frame_of
@@ -57,8 +63,16 @@ def broadcast_findings(grown: GrownGraph) -> Iterator[Finding]:
     here = [operator for operator in operators if operator.sequence_nr in numbers]
     readers = consumers(graph) if here else {}
     pairs = {_shape_of(operator) for operator in here if all(operator.is_learned)}
+    compared = {
+        numbers[one.sequence_nr]: one.frame
+        for one in here
+        if is_square_against_side(one.op, one.shapes, one.is_learned)
+    }
     for operator in here:
         number, shape = numbers[operator.sequence_nr], _shape_of(operator)
+        if shape is not None and operator.op == "add":
+            yield from _of_a_sum(grown, operator, shape, number, readers, compared)
+            continue
         if shape is None or operator.is_learned[0] == operator.is_learned[1]:
             continue
         if _is_on_purpose(graph, graph.nodes[number], operator) or (_is_of_equal_length(operator) and shape in pairs):
@@ -67,6 +81,30 @@ def broadcast_findings(grown: GrownGraph) -> Iterator[Finding]:
         reduction = _reduction(graph, readers, number, shape, passes)
         if reduction is not None:
             yield _finding(graph, operator, shape, reduction, backward)
+
+
+def _of_a_sum(
+    grown: GrownGraph, operator: GrownOperator, shape: Shape, number: int, readers: Mapping[int, list[Consumer]],
+    compared: Mapping[int, Frame | None],
+) -> Iterator[Finding]:  # fmt: skip
+    """Report two learned sides whose sum is a square, if that is compared with a given row."""
+    graph = grown.graph
+    if not all(operator.is_learned) or _is_on_purpose(graph, graph.nodes[number], operator):
+        return
+    passed, reduction = _followed(graph, readers, number, shape, _ELEMENTWISE)
+    meets = next((one for one in passed if one in compared), None)
+    if meets is None or reduction is None:
+        return
+    left, right = map(format_shape, operator.shapes)
+    yield BROADCAST.finding(
+        text=f"add of {left} and {right} broadcasts to {format_shape(shape)}, and {line_of(compared[meets])} compares "
+        f"each row of that with the same {shape[-1]:,} targets.",
+        places=(
+            *place_of("broadcast", operator.frame), *place_of("compared", compared[meets]),
+            *place_of("backward", grown.backward),
+        ),
+        remedy=f"Give both the same shape before {line_of(operator.frame)}: {_how(*operator.shapes)}.",
+    )  # fmt: skip
 
 
 JUDGE = Judge(GrownGraph, broadcast_findings)
@@ -100,13 +138,20 @@ def _is_on_purpose(graph: Graph, node: Node, operator: GrownOperator) -> bool:
 def _reduction(
     graph: Graph, readers: Mapping[int, list[Consumer]], start: int, shape: Shape, passes: tuple[str, ...]
 ) -> Node | None:
-    """Follow the grown elements to the node that reduces them to a scalar; None where they meet anything else."""
+    """Return the node that reduces the grown elements to a scalar; None where they meet anything else."""
+    return _followed(graph, readers, start, shape, passes)[1]
+
+
+def _followed(
+    graph: Graph, readers: Mapping[int, list[Consumer]], start: int, shape: Shape, passes: tuple[str, ...]
+) -> tuple[list[int], Node | None]:
+    """Follow the grown elements to the node that reduces them to a scalar; list those that they pass."""
     todo, seen = [start], {start}
     found = None
     for number in todo:
         node = graph.nodes[number]
         if number != start and _masks(node, shape):
-            return None
+            return todo, None
         if _num_elements(node) == 1:
             found = found or node
             continue
@@ -114,7 +159,7 @@ def _reduction(
             if reader not in seen and _goes_on(graph.nodes[reader], shape, passes):
                 seen.add(reader)
                 todo.append(reader)
-    return found
+    return todo, found
 
 
 def _goes_on(node: Node, shape: Shape, passes: tuple[str, ...]) -> bool:

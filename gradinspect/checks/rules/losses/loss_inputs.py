@@ -13,6 +13,7 @@ from gradinspect.checks.rules.losses.loss_graph import (
     NEGATIVE_LOG_LIKELIHOOD,
     is_activation_module,
     made_input,
+    maker,
     module_words,
     name_of_module,
     name_of_softmax,
@@ -104,12 +105,22 @@ def log_probability_findings(starts: BackwardStarts) -> Iterator[Finding]:
         kind = _activation(made.node)
         if kind in ("softmax", "sigmoid"):
             yield _not_log(starts, node, made.node, kind)
-        elif made.node.name.startswith(_LOGITS):
+        elif made.node.name.startswith(_LOGITS) or _adds_bias(graph, made.node):
             yield _not_log(starts, node, made.node, None)
 
 
 TWICE_JUDGE = Judge(BackwardStarts, activation_findings)
 NOT_LOG_JUDGE = Judge(BackwardStarts, log_probability_findings)
+
+
+def _adds_bias(graph: Graph, node: Node) -> bool:
+    """Return whether a node adds a leaf to a product of matrices: a Linear of what is not contiguous."""
+    if not node.name.startswith("AddBackward") or len(node.next_edges) != 2:
+        return False
+    product, bias = node.next_edges
+    made = None if product is None else maker(graph, product.next_node)
+    is_leaf = bias is not None and graph.nodes[bias.next_node].leaf is not None
+    return is_leaf and made is not None and made.node.name.startswith(("MmBackward", "BmmBackward"))
 
 
 def _activation(node: Node) -> str | None:
@@ -159,7 +170,7 @@ def _not_log(starts: BackwardStarts, loss: Node, made: Node, kind: str | None) -
         what = "a layer" if made.module is not None else made.name.partition("Backward")[0].lower()
         text = f"{name} received the output of {what}{module_words(graph, made)}, which is not made of "
         text += "log-probabilities: the loss falls without end as the scores grow."
-        remedy = f"Apply log_softmax to the output of {where}"
+        remedy = f"Apply log_softmax{'(-1)' if name == 'ctc_loss' else ''} to the output of {where}"
     else:
         text = f"{name} received the output of {kind}{module_words(graph, made)}: probabilities, not their logarithms. "
         text += "Its gradient does not grow for wrong predictions."

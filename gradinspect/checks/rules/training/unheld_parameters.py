@@ -101,7 +101,7 @@ _WORDS = {
         "Make {optimizer} at {created} of the parameters of the {where}.",
     ),
     "anew": (
-        "{made} makes new ones for each backward call, so they start from random values again each time.",
+        "{made} makes new ones for each backward call, so they start from their initial values again each time.",
         "Make them once, in __init__, and use them at {made}.",
     ),
     "rebound": (

@@ -16,7 +16,8 @@ VANISHING = Rule(
     "for an epoch, applied to each batch, brings the learning rate to nothing before the first epoch is over, "
     "and the loss stays where it is. Reported if two steps of a scheduler, with one step of the optimizer before "
     "each, have divided the learning rate by the same number, at least 5; or if it was a ten-thousandth of its largest "
-    "value for as many steps of the optimizer as had been made until then, or a thousandth for four times as many.",
+    "value for as many steps of the optimizer as had been made until then, or a thousandth for four times as many; if "
+    "it was 0, with which a schedule may end, for three times as many.",
     change="""\
   import torch
   from torch import nn
@@ -49,6 +50,9 @@ def vanishing_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
             "the batches. Or choose a factor near 1.",
         )
     elif fact.kind == "sunken":
+        if fact.ratio == 0:
+            yield _ended(fact)
+            return
         share = "thousandth" if fact.sunken_to > TEN_THOUSANDTH else "ten-thousandth"
         yield VANISHING.finding(
             text=f"{line_of(fact.scheduled)} has brought the learning rate of {fact.optimizer} to a {share} of "
@@ -58,6 +62,18 @@ def vanishing_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
             remedy=f"If the schedule counts epochs, move {line_of(fact.scheduled)} out of the loop over the batches. "
             "If it counts steps, choose a factor nearer to 1, or a longer step_size.",
         )
+
+
+def _ended(fact: OptimizerMisuse) -> Finding:
+    """Say since when there is no learning rate left."""
+    return VANISHING.finding(
+        text=f"{line_of(fact.scheduled)} has brought the learning rate of {fact.optimizer} from its largest value to 0 "
+        f"within {fact.sunken_after} steps, and after {fact.num_steps} steps it is 0 still. The steps since then "
+        "changed nothing.",
+        places=(*place_of("step", fact.step), *place_of("scheduler", fact.scheduled)),
+        remedy=f"If the schedule counts epochs, move {line_of(fact.scheduled)} out of the loop over the batches. "
+        "If it counts steps, give it as many as the training has.",
+    )
 
 
 JUDGE = Judge(OptimizerMisuse, vanishing_findings)

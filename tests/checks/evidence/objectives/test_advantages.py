@@ -3,6 +3,7 @@
 from gradinspect.checks.evidence.objectives.advantages import Attached, Chosen, attached_advantages, chosen_targets
 from gradinspect.checks.facts.value_flow import Call, Read
 
+NONE = frozenset[int]()  # of the leaves are held by an optimizer
 ACTOR, CRITIC = Read(leaf=0, is_live=True), Read(leaf=1, is_live=True)
 
 
@@ -68,19 +69,20 @@ def q_learning(*, choice: str = "amax", following: Read = ACTOR, best: Read | No
 
 def test_the_best_of_the_networks_own_values_is_a_target() -> None:
     """With the call that chose it, the target and the difference."""
-    assert list(chosen_targets(q_learning(), live(7))) == [Chosen(2, 4, 5)]
+    assert list(chosen_targets(q_learning(), live(7), NONE.__contains__)) == [Chosen(2, 4, 5)]
 
 
 def test_other_targets_are_not_reported() -> None:
     """What was not chosen, what was detached, and what is of another network."""
-    assert not list(chosen_targets(q_learning(choice="tanh"), live(7)))
-    assert not list(chosen_targets(q_learning(best=Read(call=2)), live(7)))
-    assert not list(chosen_targets(q_learning(following=CRITIC), live(7)))
+    assert not list(chosen_targets(q_learning(choice="tanh"), live(7), NONE.__contains__))
+    assert not list(chosen_targets(q_learning(best=Read(call=2)), live(7), NONE.__contains__))
+    assert not list(chosen_targets(q_learning(following=CRITIC), live(7), NONE.__contains__))
 
 
 def test_a_copy_of_the_network_counts_as_the_network() -> None:
-    """Its leaf was made of that of the network."""
+    """Its leaf was made of that of the network, if an optimizer holds it: else its gradient moves nothing."""
     calls = q_learning(following=Read(call=8, leaf=1, is_live=True))
     calls.append(Call(op="torch.Tensor.detach", reads=(ACTOR,), cause="detach"))
 
-    assert list(chosen_targets(calls, live(7))) == [Chosen(2, 4, 5)]
+    assert list(chosen_targets(calls, live(7), {1}.__contains__)) == [Chosen(2, 4, 5)]
+    assert not list(chosen_targets(calls, live(7), NONE.__contains__))

@@ -176,7 +176,7 @@ def test_an_optimizer_of_the_program_may_have_a_rate_of_its_own() -> None:
 
 
 def test_a_rate_that_is_next_to_nothing_is_so_for_long() -> None:
-    """For as many steps as it took to fall; one that rises again, or ends there, is a schedule."""
+    """For as many steps as it took to fall; one that rises again is a schedule, and one that ends with 0 soon after."""
     sunken = SunkenRate(largest=0.1)
     for steps in range(1, 21):
         sunken.note(0.1 * 0.1 ** (steps // 5), steps, 7)
@@ -191,7 +191,8 @@ def test_a_rate_that_is_next_to_nothing_is_so_for_long() -> None:
     assert not sunken.lasts(40)
 
     sunken.note(0.0, 40, 7)
-    assert not sunken.lasts(80)
+    assert not sunken.lasts(159)
+    assert sunken.lasts(160)
 
 
 @pytest.mark.parametrize(("batches", "found"), [(1, (1.01e-3, 27, 7)), (10, None)])
@@ -207,3 +208,32 @@ def test_a_thousandth_is_next_to_nothing_for_a_scheduler_of_batches(batches: int
     assert sunken.lasts(135) == found
     if found is None:
         assert sunken.lasts(5_000) is None
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"),
+    [
+        (lambda gradient: gradient, "v"),
+        (lambda gradient: gradient.detach(), "v"),
+        (lambda gradient: gradient.clone(), None),
+        (lambda _gradient: 0.5, None),
+    ],
+)
+def test_a_gradient_that_is_kept_without_a_copy_is_known(keep: Any, kept: str | None) -> None:
+    """After each step of an optimizer of the program; those of torch are not looked at."""
+
+    class Keeping(torch.optim.Optimizer):
+        def __init__(self, params: Any) -> None:
+            super().__init__(params, {})
+
+    weight = nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    with Recorder() as recorder:
+        log = Optimizers(recorder)
+        for optimizer in (Keeping([weight]), torch.optim.SGD([weight])):
+            optimizer.state[weight]["v"] = keep(weight.grad)
+            for _ in range(2):
+                log.before_step(optimizer, sys._getframe())
+                log.after_step(optimizer, is_idle=False)
+
+    assert [(one.kept, one.num_kept) for one in log.seen] == [(kept, 2 if kept else 0), (None, 0)]

@@ -327,6 +327,13 @@ def test_each_read_counts_once(flow: Dataflow) -> None:
     assert [len(flow.calls[flow.read(one).call].reads) for one in both] == [1, 2, 2, 1]
 
 
+@pytest.mark.parametrize("make", [lambda w: w.new_tensor(0.0), lambda w: w.new([1.0])])
+def test_what_gives_only_its_type_is_not_read(flow: Dataflow, make: Made) -> None:
+    """A number in a new tensor of the same type has no value of the old one."""
+    assert isinstance(make(torch.ones(3, requires_grad=True)), torch.Tensor)
+    assert (flow.calls[-1].reads, flow.calls[-1].cause) == ((), None)
+
+
 def test_values_and_indices_come_from_one_call(flow: Dataflow) -> None:
     """The indices have no gradient, the values have."""
     values, indices = torch.ones(3, requires_grad=True).max(dim=0)

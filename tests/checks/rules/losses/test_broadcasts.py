@@ -201,3 +201,26 @@ def test_a_mask_has_the_grown_shape(edges: tuple[int | None, ...], sizes: tuple[
 
     assert bool(said(operator(), between=(mask,))) == is_found
     assert said(operator(), between=(power,))
+
+
+def test_a_square_of_two_learned_sides_is_compared_with_a_row() -> None:
+    """Their sum is named with the line that compares it; without a comparison it is no mistake."""
+    total = Frame(file="model.py", line=9, function="forward", code="return bias + product")
+    pairs = operator(number=4, shapes=((8, 1), (8,)), learned=(True, True), frame=total)
+    pairs = GrownOperator(sequence_nr=4, op="add", shapes=pairs.shapes, is_learned=(True, True), frame=total)
+    compared = operator(shapes=((8, 8), (8,)))
+    nodes = [
+        op("MeanBackward0", 1, shape=(), frame=1),
+        op("PowBackward0", 2, shape=(8, 8)),
+        op("SubBackward0", 3, None, shape=(8, 8), sequence_nr=5, frame=0),
+        op("AddBackward0", 4, 5, shape=(8, 8), sequence_nr=4, frame=0),
+        op("AddmmBackward0", 6, shape=(8, 1), frame=0),
+        op("SumBackward1", 6, shape=(8,), frame=0),
+        leaf("weight", 1, 4),
+    ]
+    made = graph(*nodes, frames=(ERROR, LOSS))
+    (found,) = broadcast_findings(GrownGraph(made, [pairs, compared]))
+
+    assert [(place.role, place.line) for place in found.places] == [("broadcast", 9), ("compared", 3)]
+    assert found.remedy == "Give both the same shape before model.py:9: call squeeze(-1) on the [8, 1]."
+    assert list(broadcast_findings(GrownGraph(made, [pairs]))) == []

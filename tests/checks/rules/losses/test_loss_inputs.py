@@ -77,7 +77,7 @@ def test_what_is_right_or_changes_nothing_is_not_reported(names: tuple[str, ...]
         (("NllLossBackward0", "SoftmaxBackward0"), "Replace softmax at model.py:3 by log_softmax, or pass"),
         (("NllLoss2DBackward0", "ViewBackward0", "SigmoidBackward0"), "Replace sigmoid at model.py:3"),
         (("NllLossBackward0", "AddmmBackward0"), "Apply log_softmax to the output of model.py:3, or pass logits"),
-        (("CtcLossBackward0", "AddmmBackward0"), "Apply log_softmax to the output of model.py:3."),
+        (("CtcLossBackward0", "AddmmBackward0"), "Apply log_softmax(-1) to the output of model.py:3."),
     ],
 )
 def test_a_loss_of_log_probabilities_gets_something_else(names: tuple[str, ...], remedy: str) -> None:
