@@ -14,7 +14,7 @@ from gradinspect.recording.transparency.own_errors import PassOver
 Lines = Callable[[int], Frame | None]
 
 
-class Known(NamedTuple):
+class LossContext(NamedTuple):
     """What is known of the program around the calls."""
 
     line: Lines  # that made a call
@@ -23,7 +23,7 @@ class Known(NamedTuple):
     pass_over: PassOver  # counts what is not looked at
 
 
-def objective_facts(calls: Sequence[Call], root: Read, known: Known, backward: Frame | None) -> Iterator[object]:
+def objective_facts(calls: Sequence[Call], root: Read, known: LossContext, backward: Frame | None) -> Iterator[object]:
     """Yield what is wrong with what a loss is made of.
 
     Args:

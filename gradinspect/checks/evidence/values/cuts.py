@@ -19,7 +19,7 @@ from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.objectives.advantages import chosen_targets
-from gradinspect.checks.evidence.objectives.judged import Known, objective_facts
+from gradinspect.checks.evidence.objectives.judged import LossContext, objective_facts
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.targets.signs import SignLog
@@ -272,7 +272,7 @@ class GradientCuts:
                 )
             )
 
-        known = Known(self._line, self._caller, self._is_held, self._recorder.errors.pass_over)
+        known = LossContext(self._line, self._caller, self._is_held, self._recorder.errors.pass_over)
         for fact in objective_facts(calls, root, known, backward):
             yield from self._judged(fact)
 
