@@ -127,6 +127,8 @@ def found_in(ran: Ran) -> dict[str, Any]:
 
 def why_of(ran: Ran) -> str:
     """Say why there is no number."""
+    if ran.status == -signal.SIGALRM:
+        return f"not done when {ran.cpu_s:.0f} s of processor time were spent"
     lines = [line for line in ran.said.splitlines() if line.strip()]
     return " / ".join(lines[-2:]) or f"status {ran.status}"
 
