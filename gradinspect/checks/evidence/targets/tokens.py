@@ -87,12 +87,8 @@ class TokenLog:
             self._causal.add(place)
 
     def _look_up(self, ids: torch.Tensor, place: int, number: int | None) -> None:
-        if (
-            len(ids.shape) == 2
-            and ids.shape[1] > 3
-            and not ops.is_floating_point(ids)
-            and self._limit.allows(ids, number)
-        ):
+        is_batch = len(ids.shape) == 2 and ids.shape[1] > 3 and not ops.is_floating_point(ids)
+        if is_batch and self._limit.allows(ids, number):
             with unobserved():
                 self._lookups = [*self._lookups[1 - _KEPT :], _Lookup(place, ops.clone(ids), number)]
 

@@ -17,7 +17,7 @@ from gradinspect.checks.evidence.objectives.regressions import SAME_VALUES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import EqualLabels, OwnLabels
-from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Read, ancestors
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Read
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
@@ -32,6 +32,11 @@ _DRAWS = frozenset((
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial",
     "normal", "uniform", "random",
 ))  # fmt: skip
+_OF_SHAPE = frozenset((
+    "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "empty_like", "new_empty", "fill",
+    "zero",
+))  # fmt: skip
+_LIKE_ANOTHER = frozenset(("expand_as", "type_as", "view_as", "reshape_as", "to"))  # only the first gives values
 _CHOICES = frozenset(("argmax", "max", "topk"))
 _SCORES = SAME_VALUES | frozenset(("softmax", "log_softmax", "sigmoid"))
 
@@ -92,13 +97,21 @@ class UninformativeLog:
         seen.num_labels += ops.numel(target)
 
     def _is_data(self, target: torch.Tensor) -> bool:
-        """Return whether labels come from outside, or from a draw."""
-        calls, made = self._flow.calls, self._flow.read(target).call
-        behind = ancestors(calls, made)
-        return made == OUTSIDE or any(
-            calls[one].name.strip("_") in _DRAWS or any(read.call == OUTSIDE for read in calls[one].reads)
-            for one in behind
-        )
+        """Return whether labels come from outside, or from a draw; one number that was expanded is made so."""
+        if not any(ops.stride(target)):
+            return False
+        calls, todo = self._flow.calls, [self._flow.read(target).call]
+        seen = set[int]()
+        while todo:
+            number = todo.pop()
+            name = "" if number == OUTSIDE else calls[number].name.strip("_")
+            if number == OUTSIDE or name in _DRAWS:
+                return True
+            if number not in seen and name not in _OF_SHAPE:
+                seen.add(number)
+                reads = calls[number].reads
+                todo += [read.call for read in (reads[:1] if name in _LIKE_ANOTHER else reads)]
+        return False
 
     def _made(self, read: Read) -> int:
         calls, number = self._flow.calls, read.call

@@ -27,6 +27,11 @@ def scored() -> Tensor:
         (lambda: (torch.rand(32) >= 0).long() + 0, 1),
         (lambda: torch.randint(0, 2, (32,)), 0),
         (lambda: torch.zeros(32, dtype=torch.long), 0),  # on purpose
+        (lambda: torch.ones_like(torch.randint(0, 2, (32,))), 0),  # of the shape of what is drawn
+        (lambda: scored().new_zeros(32).long(), 0),
+        (lambda: torch.full_like(ONE, 1), 0),
+        (lambda: torch.ones(32).expand_as(scored()[:, 0]).long(), 0),
+        (lambda: ONE[:1].expand(32), 0),
         (lambda: torch.zeros(40)[:32].long() + 0, 0),
     ],
 )
