@@ -8,6 +8,7 @@ from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
 from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLog
+from gradinspect.checks.evidence.arguments.repeated_batches import RepeatedBatchLog
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
@@ -40,6 +41,7 @@ class ArgumentLogs:
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
+            RepeatedBatchLog(flow),
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:
