@@ -244,6 +244,14 @@ class SummedColumns(Record, frozen=True, kw_only=True):
     used: Frame | None
 
 
+class RepeatedBatch(Record, frozen=True, kw_only=True):
+    """A line that draws the first batch of a DataLoader each time, in an order that is always the same."""
+
+    num_times: int
+    num_batches: int
+    drawn: Frame | None
+
+
 class ChangedSamples(Record, frozen=True, kw_only=True):
     """A line below `__getitem__` that changes samples in the memory of the dataset, which it had changed before."""
 

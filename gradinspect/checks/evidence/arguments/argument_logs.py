@@ -10,6 +10,7 @@ from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
 from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLog
+from gradinspect.checks.evidence.arguments.repeated_batches import RepeatedBatchLog
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
@@ -55,6 +56,7 @@ class ArgumentLogs:
             ViewLog(flow), SpreadLog(flow), PositionLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
             IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), AddedMaskLog(flow, errors),
             AverageLog(flow), OtherDrawLog(flow), BatchSumLog(flow),
+            RepeatedBatchLog(flow),
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:

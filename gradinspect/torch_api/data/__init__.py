@@ -1,0 +1,1 @@
+"""What torch.utils.data keeps private."""
