@@ -26,6 +26,7 @@ from gradinspect.torch_api.patching.originals import ops
 LEAST_CALLS = 3  # of a line
 MOST_CALLS = 20
 MOST_ELEMENTS = 65_536
+LEAST_OTHERS = 10  # sums of something else on a line, which is then not looked at
 _ADDS = frozenset(("add", "radd", "iadd", "sub", "isub"))
 _LARGE = 1.0  # a score that hides is less than minus this
 _COMPARISONS = frozenset((
@@ -57,6 +58,8 @@ class AddedMaskLog:
         self._limit = SizeLimit(errors, "mask that is added", MOST_ELEMENTS)
         self._sums: dict[int, int | None] = {}  # by the call of a sum, its line
         self._seen: dict[int | None, _Seen] = {}
+        self._others: dict[int | None, int] = {}  # by the line, how often something else than a mask was added
+        self.passed: set[int | None] = set()  # the lines where it was so often enough
 
     def note(self, function: str, args: Sequence[Any], _kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
@@ -90,6 +93,9 @@ class AddedMaskLog:
             return
         made = self._comparison(mask)
         if made == OUTSIDE:
+            self._others[number] = self._others.get(number, 0) + 1
+            if self._others[number] >= LEAST_OTHERS:
+                self.passed.add(number)
             return
         if seen is None:
             seen = self._seen[number] = _Seen(function, self._flow.calls[made].frame)

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from gradinspect.checks.evidence.arguments.additive_masks import AddedMaskLog
-from gradinspect.checks.evidence.arguments.average_weights import AverageLog
+from gradinspect.checks.evidence.arguments.arithmetic import ArithmeticLog
 from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
@@ -14,9 +13,6 @@ from gradinspect.checks.evidence.arguments.repeated_batches import RepeatedBatch
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
-from gradinspect.checks.evidence.axes.batch_sums import BatchSumLog
-from gradinspect.checks.evidence.axes.positions import PositionLog
-from gradinspect.checks.evidence.axes.spread_values import SpreadLog
 from gradinspect.checks.evidence.axes.views import ViewLog
 from gradinspect.checks.evidence.targets.ignored import IgnoredLog
 from gradinspect.checks.evidence.targets.orders import OrderLog
@@ -50,18 +46,25 @@ class ArgumentLogs:
         self.twins = TwinLog(flow, errors)
         self.samples = SampleLog(errors)
         self.columns = SummedColumnLog(errors)
+        self._arithmetic = ArithmeticLog(flow, errors)
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
-            ViewLog(flow), SpreadLog(flow), PositionLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
-            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), AddedMaskLog(flow, errors),
-            AverageLog(flow), OtherDrawLog(flow), BatchSumLog(flow),
-            RepeatedBatchLog(flow),
+            ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
+            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow),
+            OtherDrawLog(flow), RepeatedBatchLog(flow),
+            *self._arithmetic.users,
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:
         """Return those that look at a function."""
-        return tuple(log for log in self._logs if plain_name(name) in log.functions)
+        plain = plain_name(name)
+        if plain in ArithmeticLog.functions:
+            first: tuple[ArgumentLog, ...] = (self._arithmetic,)
+            others = tuple(log for log in self._logs if log not in self._arithmetic.users)
+        else:
+            first, others = (), self._logs
+        return (*first, *(log for log in others if plain in log.functions))
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
         """Yield what they have seen."""

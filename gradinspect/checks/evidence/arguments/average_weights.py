@@ -49,7 +49,7 @@ class AverageLog:
         """Share the calls that made the products."""
         self._flow = flow
         self._last: _Scaled | None = None  # what mul_() may have written to
-        self._products: dict[int, _Scaled] = {}  # by their calls
+        self.products: dict[int, _Scaled] = {}  # by their calls
         self._sums: dict[int, tuple[_Scaled, float]] = {}  # by their calls: the old value, the weight of the new one
         self._given: dict[int, Any] = {}  # by the id of a tensor, the storage that `.data =` has given it
         self._seen: dict[int | None, _Seen] = {}
@@ -63,7 +63,7 @@ class AverageLog:
         if function in _PRODUCTS:
             if type(second) is float and 0 < second < 1 and len(first.shape) and _has_no_graph(first):
                 scaled = self._last = _Scaled(HiddenRef(first), storage_key(first), second)
-                self._products[len(self._flow.calls)] = scaled
+                self.products[len(self._flow.calls)] = scaled
         elif isinstance(second, torch.Tensor):
             if function == "lerp":
                 self._lerp(first, second, kwargs.get("weight", args[2] if len(args) > 2 else None), number)
@@ -82,9 +82,9 @@ class AverageLog:
             if abs(last.factor + alpha - 1) < _FRACTION and self._is_parameter(second):
                 self._note(number, alpha)
             return
-        if not self._products:
+        if not self.products:
             return
-        one, other = (self._products.get(self._flow.read(part).call) for part in (first, second))
+        one, other = (self.products.get(self._flow.read(part).call) for part in (first, second))
         if one is not None and other is not None and abs(one.factor + other.factor - 1) < _FRACTION:
             old, new = (one, other) if one.factor < other.factor else (other, one)
             self._sums[len(self._flow.calls)] = old, new.factor

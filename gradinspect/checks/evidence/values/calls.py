@@ -186,8 +186,10 @@ class TorchCallLog:
                         self.arguments.columns.used(known.plain, begun.inputs, self._recorder.frames.number_of(frame))
                 if known.shares:
                     self._look_at_memory(begun, end, frame)
-                for log in known.looked_at:
-                    log.note(known.plain, begun.args, begun.kwargs, self._recorder.frames.number_of(frame))
+                if known.looked_at:
+                    number = self._recorder.frames.number_of(frame) if number is None else number
+                    for log in known.looked_at:
+                        log.note(known.plain, begun.args, begun.kwargs, number)
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
                 flow = self._flow
