@@ -53,18 +53,14 @@ class ArgumentLogs:
             ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
             IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow),
             OtherDrawLog(flow), RepeatedBatchLog(flow),
-            *self._arithmetic.users,
+            self._arithmetic,
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:
         """Return those that look at a function."""
         plain = plain_name(name)
-        if plain in ArithmeticLog.functions:
-            first: tuple[ArgumentLog, ...] = (self._arithmetic,)
-            others = tuple(log for log in self._logs if log not in self._arithmetic.users)
-        else:
-            first, others = (), self._logs
-        return (*first, *(log for log in others if plain in log.functions))
+        logs = self._logs if plain in ArithmeticLog.functions else (*self._logs, *self._arithmetic.users)
+        return tuple(log for log in logs if plain in log.functions)
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
         """Yield what they have seen."""

@@ -5,7 +5,7 @@ Most of what watching a small operator costs is the number of Python functions t
 product has to be like, for a log to want it, is asked here, in one function for all of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from gradinspect.checks.evidence.axes.batch_sums import BatchSumLog
 from gradinspect.checks.evidence.axes.positions import PositionLog
 from gradinspect.checks.evidence.axes.spread_values import SpreadLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 
 _PRODUCTS = frozenset(("mul", "multiply", "rmul", "imul", "div", "true_divide", "truediv"))
@@ -31,7 +32,13 @@ class ArithmeticLog:
         """Share the calls that made the values; what is too large is counted by `errors`."""
         self._masks, self._averages = AddedMaskLog(flow, errors), AverageLog(flow)
         self._positions, self._batches, self._spread = PositionLog(flow), BatchSumLog(flow), SpreadLog(flow)
-        self.users = self._masks, self._averages, self._positions, self._batches, self._spread
+        self.users = (  # which look at other functions too
+            self._masks,
+            self._averages,
+            self._positions,
+            self._batches,
+            self._spread,
+        )
 
     def note(  # noqa: C901, PLR0912  # what is asked of each operator, inlined
         self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None
@@ -58,3 +65,8 @@ class ArithmeticLog:
         is_mask = first.requires_grad != second.requires_grad and function in AddedMaskLog.functions
         if is_mask and number not in self._masks.passed:
             self._masks.note(function, args, kwargs, number)
+
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
+        """Yield what they have seen."""
+        for log in self.users:
+            yield from log.facts(frame_of)
