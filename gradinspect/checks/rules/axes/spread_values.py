@@ -25,9 +25,9 @@ SPREAD = Rule(
   for _ in range(3):
       x, noise = torch.rand(16, 16), torch.randn(16, 16)
       t = torch.randint(100, (16,))
--     noisy = keep[t].sqrt() * x + (1 - keep[t]).sqrt() * noise  # along the rows
+-     level = keep[t]  # one for each column, not for each row
 +     level = keep[t][:, None]
-+     noisy = level.sqrt() * x + (1 - level).sqrt() * noise
+      noisy = level.sqrt() * x + (1 - level).sqrt() * noise
       (net(noisy) - noise).square().mean().backward()
 """,
     remedy="Give the values an axis of length 1 for each further axis of the batch: table[t][:, None].",

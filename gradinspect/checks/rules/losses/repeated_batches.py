@@ -24,7 +24,8 @@ REPEATED = Rule(
 
   model = nn.Linear(4, 1)
   optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-  loader = DataLoader(TensorDataset(torch.randn(64, 4), torch.randn(64, 1)), batch_size=8)
+  data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
+  loader = DataLoader(data, batch_size=8)
 + batches = iter(loader)
   for _ in range(6):
 -     x, y = next(iter(loader))

@@ -20,8 +20,9 @@ IGNORED = Rule(
   from torch import nn
 
   torch.manual_seed(0)
-- items, head = nn.Embedding(8, 4, padding_idx=0), nn.Linear(4, 3)  # item 0 is an item
-+ items, head = nn.Embedding(8, 4), nn.Linear(4, 3)
+- items = nn.Embedding(8, 4, padding_idx=0)  # item 0 is an item
++ items = nn.Embedding(8, 4)
+  head = nn.Linear(4, 3)
   for _ in range(5):
       item = torch.randint(8, (64,))
       nn.functional.cross_entropy(head(items(item)), item % 3).backward()

@@ -19,7 +19,8 @@ DRAW = Rule(
 
   policy = nn.Linear(4, 2)
   for _ in range(4):
-      dist = torch.distributions.Categorical(logits=policy(torch.randn(16, 4)))
+      logits = policy(torch.randn(16, 4))
+      dist = torch.distributions.Categorical(logits=logits)
       action = dist.sample()
       reward = (action == 1).float() - 0.5
 -     loss = -(dist.log_prob(dist.sample()) * reward).mean()

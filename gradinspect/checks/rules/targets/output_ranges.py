@@ -23,11 +23,12 @@ REACH = Rule(
   import torch
   from torch import nn
 
-- model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1), nn.ReLU())  # nothing below 0
-+ model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+  body = nn.Sequential(nn.Linear(8, 16), nn.ReLU())
+- head = nn.Sequential(nn.Linear(16, 1), nn.ReLU())  # nothing below 0
++ head = nn.Linear(16, 1)
   for _ in range(4):
       x = torch.randn(32, 8)
-      nn.functional.mse_loss(model(x), x.sum(1, keepdim=True)).backward()
+      nn.functional.mse_loss(head(body(x)), x.sum(1, keepdim=True)).backward()
 """,
     remedy="Leave the last function out, or scale the targets into its range.",
 )

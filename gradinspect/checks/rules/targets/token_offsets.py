@@ -20,13 +20,15 @@ OFFSET = Rule(
   import torch
   from torch import nn
 
-  embed, rnn, head = nn.Embedding(20, 8), nn.GRU(8, 8, batch_first=True), nn.Linear(8, 20)
+  embed, head = nn.Embedding(20, 8), nn.Linear(8, 20)
+  rnn = nn.GRU(8, 8, batch_first=True)
   for _ in range(4):
       ids = torch.randint(20, (4, 12))
       given, labels = ids[:, :-1], ids[:, 1:]
       scores = head(rnn(embed(given))[0])
--     loss = nn.functional.cross_entropy(scores[:, :-1].reshape(-1, 20), labels[:, 1:].reshape(-1))  # again
-+     loss = nn.functional.cross_entropy(scores.reshape(-1, 20), labels.reshape(-1))
+-     scores, labels = scores[:, :-1], labels[:, 1:]  # once more
+      scores, labels = scores.reshape(-1, 20), labels.reshape(-1)
+      loss = nn.functional.cross_entropy(scores, labels)
       loss.backward()
 """,
     remedy="Shift once: either pass shifted labels, or let the loss compare scores[:, :-1] with ids[:, 1:].",

@@ -23,7 +23,8 @@ SWAPPED = Rule(
   average = copy.deepcopy(model)
   optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
   for _ in range(4):
-      loss = (model(torch.randn(16, 8)) - average(torch.randn(16, 8)).detach()).square().mean()
+      x, other = torch.randn(2, 16, 8)
+      loss = (model(x) - average(other).detach()).square().mean()
       optimizer.zero_grad()
       loss.backward()
       optimizer.step()
