@@ -21,7 +21,7 @@ def printed(command: str) -> str:
         ["bash", "-c", typed], capture_output=True, text=True, check=False, cwd=ROOT,
         env={**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1"},  # kernels have scratch memory for each thread
     )  # fmt: skip
-    if not re.fullmatch(r"(?:first .*: .*\n)*", done.stderr):  # of plan, while it goes on
+    if not re.fullmatch(r"(?:(?:first|tried) .*\n|\n)*", done.stderr):  # of plan, while it goes on
         sys.exit(f"{command}\n{done.stderr}")
     return done.stdout
 
@@ -33,7 +33,7 @@ def write_screens() -> None:
         written = SCREEN.sub(lambda found: f"$ {found[1]}\n{printed(found[1]).rstrip()}\n```", text)
         if written != text:
             document.write_text(written, encoding="utf-8")
-            print(f"Wrote {document}")
+            print(f"Wrote {document}", flush=True)
 
 
 if __name__ == "__main__":
