@@ -1,6 +1,6 @@
 # expect: GI359
 # why: Nothing else reads that noise: what noise_drawn_twice.py:20 adds to the input is another draw.
-# advice: Draw the noise once, and use the same tensor at noise_drawn_twice.py:20 and noise_drawn_twice.py:26.
+# advice: Draw the noise once, and use the same tensor at noise_drawn_twice.py:20 and noise_drawn_twice.py:26
 # lines: mixed=20 drawn=25 used=26 backward=28
 import torch
 from torch import nn

@@ -24,6 +24,7 @@ from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
+from gradinspect.torch_api.modes import unobserved
 
 
 class ArgumentLog(Protocol):
@@ -63,10 +64,10 @@ class ArgumentLogs:
         return tuple(log for log in logs if plain in log.functions)
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
-        """Yield what they have seen."""
-        for log in self._logs:
-            yield from log.facts(frame_of)
-        yield from self.columns.facts(frame_of)
+        """Yield what they have seen. What they compute for it is no call of the program."""
+        with unobserved():
+            found = [fact for log in (*self._logs, self.columns) for fact in log.facts(frame_of)]
+        yield from found
 
 
 def plain_name(name: str) -> str:

@@ -1,10 +1,11 @@
 """Losses that are made worse by each step, as their sign is the wrong one.
 
 NOTE [The sign of a loss]
-A loss function returns nothing below 0, the logarithm of a probability nothing above. So where the whole loss is one of
-the two, perhaps scaled, its sign says in which direction a step goes, whatever numbers it was multiplied with. An
-adversary makes a loss worse on purpose: it changes an input, or beside others that make it better. So it counts where
-all that backward reaches are parameters, no optimizer maximizes, and each backward of the program is like that.
+A loss function returns nothing below 0, the logarithm of a probability nothing above; ctc_loss goes below 0 where
+its scores are no log-probabilities. So where the whole loss is one of the two, perhaps scaled, its sign says in which
+direction a step goes, whatever numbers it was multiplied with. An adversary makes a loss worse on purpose: it changes
+an input, or beside others that make it better. So it counts where all that backward reaches are parameters, no
+optimizer maximizes, and each backward of the program is like that.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ MOST_CALLS = 20
 _SCALES = SAME_VALUES - {"detach", "getitem"} | frozenset((
     "neg", "mul", "rmul", "imul", "div", "truediv", "true_divide", "mean", "sum", "negative", "multiply",
 ))  # fmt: skip
-_POSITIVE = frozenset(("cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "ctc_loss"))
+_POSITIVE = frozenset(("cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 _CHOSEN = frozenset(("getitem", "gather", "squeeze", "nll_loss"))
 _NEGATIVE = frozenset(("log_softmax", "logsigmoid"))
 

@@ -531,7 +531,7 @@ class TrainingLog:
             yield self._optimizer_misuse("scheduled", one, one.scheduled[0])
         if one.falls.count >= LEAST_STEPS:
             yield self._optimizer_misuse("falls", one, one.falls.scheduled)
-        elif (sunk := one.sunken.lasts(one.num_steps)) is not None:
+        elif not one.was_zero and (sunk := one.sunken.lasts(one.num_steps)) is not None:
             fact = self._optimizer_misuse("sunken", one, sunk.scheduled)
             ratio = one.sunken.rate / one.sunken.largest
             yield replace(fact, ratio=ratio, num_steps=one.num_steps, sunken_after=sunk.after, sunken_to=sunk.share)
