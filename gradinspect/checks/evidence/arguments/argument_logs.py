@@ -66,8 +66,9 @@ class ArgumentLogs:
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
         """Yield what they have seen. What they compute for it is no call of the program."""
         with unobserved():
-            found = [fact for log in (*self._logs, self.columns) for fact in log.facts(frame_of)]
-        yield from found
+            found = [fact for log in self._logs for fact in log.facts(frame_of)]
+            columns = list(self.columns.facts(frame_of))
+        yield from (*found, *columns)
 
 
 def plain_name(name: str) -> str:
