@@ -105,10 +105,10 @@ class TokenLog:
         behind = ancestors(self._flow.calls, made, stops_at_leaves=True)
         lookups = [one for one in self._lookups if one.call in behind]
         with unobserved():
-            found = {one: _distances(one.ids, ops.detach(target), start) for one in lookups}
-        near = [one for one in lookups if found[one] & seen.distances]
+            found = [_distances(one.ids, ops.detach(target), start) for one in lookups]
+        near = [one for one, distances in zip(lookups, found, strict=True) if distances & seen.distances]
         seen.num_calls += 1
-        seen.distances &= frozenset().union(*found.values()) if found else frozenset()
+        seen.distances &= frozenset().union(*found)
         if near:
             seen.looked_up, seen.cut = near[-1].frame, cut
             seen.is_causal = seen.is_causal and self._sees_no_later(made, behind, near[-1].call)

@@ -5,6 +5,9 @@ Unusual kinds of tensors may raise when inspected. That must not affect the prog
 NOTE [Inside backward]
 `Tensor.backward` is itself a torch function, so the calls of its hooks are hidden from the recorder's mode, which is
 forwarding it. A second mode reports only writes there: what hooks compute is not part of the program's forward pass.
+
+NOTE [Sizes while a trace is made]
+While torch.jit.trace runs, a read of `tensor.shape` is an operator of the trace. So what reads shapes does not look.
 """
 
 import sys
@@ -14,6 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 from msgspec import Struct
+from torch.jit import is_tracing
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.checks.evidence.arguments.argument_logs import ArgumentLog, ArgumentLogs, plain_name
@@ -178,15 +182,17 @@ class TorchCallLog:
                     self.on_touch(known.touch, begun.args, begun.inputs, frame)
                 if known.is_pure and frame is not None and (id(frame.f_code), frame.f_lasti) not in self.dropped.used:
                     self.dropped.look(known.name, begun.inputs, result, frame)
+                # NOTE [Sizes while a trace is made]
+                looks = (known.grows is not None or bool(known.looked_at)) and not is_tracing()
                 if end != start:
                     self.writes.shared.read(begun.inputs, end)
-                    if known.grows is not None:
+                    if looks and known.grows is not None:
                         self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
                     if self._sums and len(begun.inputs) > 1:  # rarely: a function more would cost each operator
                         self.arguments.columns.used(known.plain, begun.inputs, self._recorder.frames.number_of(frame))
                 if known.shares:
                     self._look_at_memory(begun, end, frame)
-                if known.looked_at:
+                if looks and known.looked_at:
                     number = self._recorder.frames.number_of(frame) if number is None else number
                     for log in known.looked_at:
                         log.note(known.plain, begun.args, begun.kwargs, number)
