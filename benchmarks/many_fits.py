@@ -21,7 +21,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +29,11 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.profiler import ProfilerActivity, profile
 
 from gradinspect.cli.running.own_imports import import_packages
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from allocator_witness import peak_in  # beside the tests
+
+del sys.path[0]  # a program's own modules may have the names of tests
 
 PACKAGES = ("analyses", "api", "cli", "fake", "observers", "ranks", "recording", "renderers", "runner", "storage")
 NUM_STEPS = 2
@@ -98,16 +102,7 @@ def allocated(words: list[str]) -> None:
     gc.collect()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler, suppress(StepsEnded):
         runpy.run_path(words[0], run_name="__main__")
-    results: Any = profiler.profiler.kineto_results
-    events: list[tuple[int, int]] = []
-    todo = list(results.experimental_event_tree())
-    while todo:
-        event = todo.pop()
-        if event.name == "[memory]":
-            events.append((event.start_time_ns, event.extra_fields.alloc_size))
-        todo.extend(event.children)
-    sizes = [size for _, size in sorted(events, key=lambda event: event[0])]
-    print("\n" + json.dumps({"peak_bytes": max(accumulate(sizes))}))
+    print("\n" + json.dumps({"peak_bytes": peak_in(profiler)}))
 
 
 def fitted(words: list[str], *options: str) -> None:

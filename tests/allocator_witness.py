@@ -11,6 +11,11 @@ def peak_of(program: str) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         exec(compile(program, "program.py", "exec"), {"__name__": "__main__"})  # noqa: S102  # a program of ours
         gc.collect()  # what the next program would free is not its own
+    return peak_in(profiler)
+
+
+def peak_in(profiler: Any) -> int:
+    """Return the peak of what the allocator gave out, in a profile of memory that has ended."""
     events: list[tuple[int, int]] = []
     results: Any = profiler.profiler.kineto_results
     todo = list(results.experimental_event_tree())

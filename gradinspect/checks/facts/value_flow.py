@@ -141,6 +141,19 @@ def descendants(calls: Sequence[Call], number: int) -> set[int]:
     return found
 
 
+def first_behind(calls: Sequence[Call], number: int, passed: Collection[str]) -> int:
+    """Return the call that made a value, before functions that pass on their first argument.
+
+    Args:
+        calls: In the order in which they were made.
+        number: The last call, or OUTSIDE.
+        passed: The names of these functions, without underscores at their ends.
+    """
+    while number != OUTSIDE and calls[number].name.strip("_") in passed and calls[number].reads:
+        number = calls[number].reads[0].call
+    return number
+
+
 def calls_behind(calls: Sequence[Call], root: Read, passed: Collection[str]) -> Iterator[int]:
     """Walk back from a tensor as a gradient does, and yield each call once.
 

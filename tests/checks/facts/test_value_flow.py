@@ -11,6 +11,7 @@ from gradinspect.checks.facts.value_flow import (
     ancestors,
     calls_behind,
     descendants,
+    first_behind,
     flow_outcomes,
     short_name,
 )
@@ -311,3 +312,14 @@ def test_descendants_and_what_a_gradient_walks_through() -> None:
     assert list(calls_behind(calls, of(3, is_live=False), {"add"})) == []
     assert list(calls_behind(calls, Read(3, leaf=1, is_live=True), {"add"})) == []
     assert list(calls_behind(calls, Read(is_live=True), {"add"})) == []
+
+
+def test_what_passes_on_its_first_argument_is_walked_past() -> None:
+    """In place or not; up to another function, or to what came from outside."""
+    calls = [Call("randn"), Call("view", (of(0),)), Call("mul_", (of(1), of(0))), Call("view", (Read(),))]
+
+    assert first_behind(calls, 2, {"view", "mul"}) == 0
+    assert first_behind(calls, 2, {"mul"}) == 1
+    assert first_behind(calls, 2, {"view"}) == 2
+    assert first_behind(calls, 3, {"view"}) == first_behind(calls, OUTSIDE, {"view"}) == OUTSIDE
+    assert first_behind([Call("view")], 0, {"view"}) == 0

@@ -17,7 +17,7 @@ from gradinspect.checks.evidence.objectives.regressions import SAME_VALUES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.axes import AddedMask
-from gradinspect.checks.facts.value_flow import OUTSIDE
+from gradinspect.checks.facts.value_flow import OUTSIDE, first_behind
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
@@ -104,9 +104,8 @@ class AddedMaskLog:
         self._sums[len(self._flow.calls)] = number
 
     def _comparison(self, mask: torch.Tensor) -> int:
-        calls, number = self._flow.calls, self._flow.read(mask).call
-        while number != OUTSIDE and calls[number].name.strip("_") in _PASSED and calls[number].reads:
-            number = calls[number].reads[0].call
+        calls = self._flow.calls
+        number = first_behind(calls, self._flow.read(mask).call, _PASSED)
         is_comparison = number != OUTSIDE and calls[number].name.strip("_") in _COMPARISONS
         return number if is_comparison else OUTSIDE
 

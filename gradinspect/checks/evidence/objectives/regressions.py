@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors, calls_behind
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors, calls_behind, first_behind
 
 SAME_VALUES = frozenset((
     "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous", "float", "to",
@@ -74,7 +74,4 @@ def live_behind(calls: Sequence[Call], number: int) -> tuple[set[int], set[int]]
 
 def made_by(calls: Sequence[Call], read: Read) -> int:
     """Return the call that computed a value, before it was reshaped, selected from or detached."""
-    number = read.call
-    while number != OUTSIDE and calls[number].name.strip("_") in SAME_VALUES and calls[number].reads:
-        number = calls[number].reads[0].call
-    return number
+    return first_behind(calls, read.call, SAME_VALUES)

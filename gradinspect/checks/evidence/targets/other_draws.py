@@ -14,7 +14,7 @@ from msgspec import Struct
 from gradinspect.checks.evidence.objectives.regressions import SAME_VALUES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.targets import OtherDraw
-from gradinspect.checks.facts.value_flow import OUTSIDE, Call
+from gradinspect.checks.facts.value_flow import OUTSIDE, Call, first_behind
 from gradinspect.graph import Frame
 
 LEAST_CALLS = 3  # of a line
@@ -56,8 +56,7 @@ class OtherDrawLog:
     def _draw(self, number: int) -> int:
         """Return the call that drew an index."""
         calls = self._flow.calls
-        while number != OUTSIDE and calls[number].name.strip("_") in _CASTS and calls[number].reads:
-            number = calls[number].reads[0].call
+        number = first_behind(calls, number, _CASTS)
         return number if number != OUTSIDE and calls[number].name == "multinomial" else OUTSIDE
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[OtherDraw]:
@@ -94,10 +93,7 @@ class OtherDrawLog:
 
 def _drawn_from(calls: Sequence[Call], draw: int) -> int:
     """Return the call that computed the probabilities of a draw."""
-    number = calls[draw].reads[0].call if calls[draw].reads else OUTSIDE
-    while number != OUTSIDE and calls[number].name.strip("_") in _CASTS and calls[number].reads:
-        number = calls[number].reads[0].call
-    return number
+    return first_behind(calls, calls[draw].reads[0].call, _CASTS) if calls[draw].reads else OUTSIDE
 
 
 def _is_read_by_score_alone(calls: Sequence[Call], draw: int, score: int) -> bool:
