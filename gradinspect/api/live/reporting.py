@@ -9,6 +9,7 @@ from gradinspect.api.live.stepping import call_step, name_of_step, no_backward
 from gradinspect.checks.evidence.overview_observer import OverviewObserver
 from gradinspect.checks.overview import Overview
 from gradinspect.observers.memory.step_memory_observer import MOST_STEPS as MOST_MEASURED
+from gradinspect.runner.run import Run
 
 ROUNDS: Final = MOST_STEPS + MOST_MEASURED + 1  # a step is over when the next one begins
 
@@ -31,8 +32,16 @@ def report(step: Callable[[], object]) -> Overview:
         GradInspectError: No backward was called and nothing with a graph was returned.
     """
     name = name_of_step(step)
-    with LiveSession(OverviewObserver, name) as session:
-        for _ in range(ROUNDS):
+    observers: list[OverviewObserver] = []
+
+    def make_observer(run: Run) -> OverviewObserver:
+        observers.append(OverviewObserver(run))
+        return observers[0]
+
+    with LiveSession(make_observer, name) as session:
+        for number in range(ROUNDS):
+            if number == MOST_STEPS:
+                observers[0].end_checks()  # an optimizer of another cell may never step
             if not call_step(session, step) or session.observer.has_enough:
                 break
     found = session.result()

@@ -253,9 +253,12 @@ class ChecksObserver(Observer[Findings]):
         """Start leaving the program when enough was seen. NOTE [The end of watching]."""
         if self._is_ending or self._repeated.is_resting:
             return
-        self._is_ending = self._window.is_enough()
-        if not self._is_ending:
-            return
+        if self._window.is_enough():
+            self.end_watching()
+
+    def end_watching(self) -> None:
+        """Leave the program before the next graph is made, whatever is not known yet. NOTE [The end of watching]."""
+        self._is_ending = True
         self._logs.unused.look()
         self._logs.calls.on_new_graph = self._leave
         self._run.stop_after(MOST_SECONDS)

@@ -83,6 +83,11 @@ class OverviewObserver(Observer[Overview]):
                 return self._measured(call, end)
         return self._followed(call)
 
+    def end_checks(self) -> None:
+        """Check no more calls, and follow the memory of the steps that come."""
+        if not self._checks.has_enough:
+            self._checks.end_watching()
+
     def missed(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""
         self._checks.missed(kind)

@@ -32,13 +32,26 @@ def test_the_peak_is_that_of_fit(num_nets: int) -> None:
     step = training(num_nets)
     found = gi.report(step)
 
-    assert found.step_memory is not None
+    assert found.step_memory is not None, found.no_memory
     assert found.step_memory.peak_bytes == gi.fit(step, steps=2).peak_bytes
     assert found.findings is not None
     assert not found.findings
     assert found.graph.gradients is not None
     assert repr(found).startswith("<Overview of step: ")
     assert "measured" in str(found)
+
+
+@pytest.mark.slow
+def test_an_optimizer_that_never_steps_is_not_waited_for() -> None:
+    """As one of another cell of a notebook: the memory of a step is measured all the same."""
+    idle = torch.optim.Adam([nn.Parameter(torch.ones(2))])
+
+    found = gi.report(training())
+
+    assert idle.param_groups
+    assert found.step_memory is not None, found.no_memory
+    assert found.findings is not None
+    assert not found.findings
 
 
 @pytest.mark.slow
