@@ -6,6 +6,11 @@ new but its memory is not, as with nn.Parameter(h), the memory identifies it: a 
 storage is there. Nothing here keeps memory of the program alive, nor a small block of torch's own beside each storage
 that is gone: the allocator could not join what was freed around it, and an evaluation of 300 batches would take as much
 memory as all of them.
+
+NOTE [Before the first leaf]
+A program may prepare its data by hundreds of thousands of calls before it trains. No gradient goes through them: as
+long as nothing that requires grad was read, the older ones are forgotten where the limit would be reached. Their
+numbers stay, and a value that one of them made comes from a call that nothing is known of.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,6 +45,8 @@ from gradinspect.torch_api.tensors import (
 from gradinspect.torch_api.weak import HiddenRef
 
 MAX_CALLS = 100_000  # then recording stops, and missing gradients are not reported
+MOST_PREPARING = 40_000  # calls before a leaf is read; then half of them are forgotten
+_FORGOTTEN = Call("")  # NOTE [Before the first leaf]
 _EACH_OF_ITS_OWN = frozenset(("broadcast_tensors", "meshgrid"))  # each result comes from one argument
 _MAKES, _SKIPPED = CallKind.MAKES, CallKind.SKIPPED  # Python looks up a member of an Enum slowly
 
@@ -89,6 +96,9 @@ class Dataflow:
         self.has_samples = False  # a distribution has sampled what could have a gradient
         self.has_grad_with_graph = False  # the last backward was called with create_graph=True
         self._grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
+        self._num_forgotten = 0  # calls. NOTE [Before the first leaf]
+        self._num_prepared: int | None = None  # calls that were known as the first leaf was read
+        self._limit = MOST_PREPARING  # calls by which there is something to do
         self._recorder = recorder
         self._made: dict[int, _Made] = {}
         self._older: dict[int, _Older] = {}
@@ -103,12 +113,17 @@ class Dataflow:
     @property
     def is_full(self) -> bool:
         """Whether the limit of calls is reached."""
-        return len(self.calls) >= MAX_CALLS
+        return self._num_known >= MAX_CALLS
 
     @property
     def is_half_full(self) -> bool:
-        """Whether as many calls again as there were may reach the limit."""
-        return len(self.calls) >= MAX_CALLS // 2
+        """Whether as many calls again as there were since the first leaf was read may reach the limit."""
+        prepared = self._num_known if self._num_prepared is None else self._num_prepared
+        return self._num_known - prepared >= (MAX_CALLS - prepared) // 2
+
+    @property
+    def _num_known(self) -> int:
+        return len(self.calls) - self._num_forgotten
 
     def note(  # noqa: PLR0913, PLR0917  # everything about one call
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor],
@@ -126,7 +141,7 @@ class Dataflow:
             number: The user's frame in the recorder's table, if already known.
             frame: The calling frame.
         """
-        if self.num_pauses or len(self.calls) >= MAX_CALLS or kind is _SKIPPED:
+        if self.num_pauses or kind is _SKIPPED or (len(self.calls) >= self._limit and not self._makes_room()):
             return
         if number is None:
             number = self._recorder.frames.number_of(frame)
@@ -188,6 +203,20 @@ class Dataflow:
             memory = self._memory.get(key)
             if memory is None or memory.storage() is None:
                 self._memory[key] = _Memory(HiddenRef(storage), call, OUTSIDE)
+
+    def _makes_room(self) -> bool:
+        """Forget calls that prepare, if no leaf was read yet; False if no more can be recorded."""
+        if self._num_prepared is not None:
+            return False
+        first, last = self._num_forgotten, len(self.calls) - MOST_PREPARING // 2
+        self.calls[first:last] = [_FORGOTTEN] * (last - first)
+        self._grad_off = {call: frame for call, frame in self._grad_off.items() if call >= last}
+        self._made = {tensor: made for tensor, made in self._made.items() if made.call >= last}
+        self._memory = {key: one for key, one in self._memory.items() if max(one.made, one.written) >= last}
+        self._older.clear()
+        self._from_torch.clear()
+        self._num_forgotten, self._limit = last, last + MOST_PREPARING
+        return True
 
     def note_numbers(self, frame: FrameType | None) -> None:
         """Note the variables that are numbers where a call may have been given one, once for each line."""
@@ -358,6 +387,8 @@ class Dataflow:
     def _leaf_number(self, tensor: torch.Tensor) -> int:
         number = self._leaf_numbers.get(id(tensor))
         if number is None or self.leaves[number]() is not tensor:
+            if self._num_prepared is None:  # NOTE [Before the first leaf]
+                self._num_prepared, self._limit = self._num_known, self._num_forgotten + MAX_CALLS
             number = self._leaf_numbers[id(tensor)] = len(self.leaves)
             self.leaves.append(HiddenRef(tensor))
         return number

@@ -365,16 +365,43 @@ def test_nothing_is_noted_in_a_pause_or_when_it_is_full(flow: Dataflow, monkeypa
     x.exp()
     flow.num_pauses = 0
     assert len(flow.calls) == 1
-    monkeypatch.setattr("gradinspect.checks.evidence.values.dataflow.MAX_CALLS", 4)
+    monkeypatch.setattr("gradinspect.checks.evidence.values.dataflow.MAX_CALLS", 7)
+    w = torch.ones(3, requires_grad=True)
     halves, fulls = [], []
-    for _ in range(5):
+    for _ in range(6):
+        w.exp()
         halves.append(flow.is_half_full)
         fulls.append(flow.is_full)
-        x.exp()
 
-    assert halves == [False, True, True, True, True]
-    assert fulls == [False, False, False, True, True]
-    assert len(flow.calls) == 4
+    assert halves == [False, True, True, True, True, True]
+    assert fulls == [False, False, False, False, True, True]
+    assert len(flow.calls) == 7
+
+
+def test_calls_before_a_leaf_is_read_do_not_fill_it(flow: Dataflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The older ones are forgotten, however many there are; from then on all are recorded."""
+    monkeypatch.setattr("gradinspect.checks.evidence.values.dataflow.MAX_CALLS", 10)
+    monkeypatch.setattr(flow, "_limit", 4)
+    monkeypatch.setattr("gradinspect.checks.evidence.values.dataflow.MOST_PREPARING", 4)
+    first = torch.ones(3)
+    last = first
+    for _ in range(30):
+        last = last.exp()
+    w = torch.ones(3, requires_grad=True)
+    prepared = len(flow.calls)
+    product = last * w
+    (product * first).sum()
+
+    assert prepared == 32
+    assert not flow.is_full
+    assert all(not call.op for call in flow.calls[: prepared - 4])
+    assert flow.read(last) == Read(prepared - 2)
+    assert flow.read(first) == Read(OUTSIDE)
+    assert [call.name for call in flow.calls[prepared:]] == ["mul", "mul", "sum"]
+    assert [read.call for read in flow.calls[prepared].reads] == [prepared - 2, prepared - 1]
+    for _ in range(20):
+        w.exp()
+    assert flow.is_full
 
 
 def test_a_write_into_what_is_learned_elsewhere_changes_what_is_read(flow: Dataflow) -> None:
