@@ -30,6 +30,7 @@ MAX_TRIAL_BYTES = 2**27  # of the arguments
 MAX_TRIAL_PRODUCTS = 2**33  # multiplications: about a second on one core
 MATRIX_DIM = 2
 UNKNOWN_SCRATCH = "Some kernels are too large to be run for their scratch memory, which is not counted."
+OF_SPARSE = "What operators on sparse tensors hold beside dense results is not counted: --real measures it."
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -124,7 +125,7 @@ class KernelScratch:
     def bytes_of(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         """Return what an operator needs at its peak beyond its arguments; 0 if that is only what it returns.
 
-        Also 0 if it cannot be asked: its arguments are symbolic, or it refuses zeros.
+        Also 0 if it cannot be asked: its arguments are symbolic or sparse, or it refuses zeros.
         """
         try:
             return self._bytes_of(func, args, kwargs)
@@ -136,6 +137,9 @@ class KernelScratch:
             self._counters[func] = _counter_of(func)
         count = self._counters[func]
         if count is None or not _are_of_the_cpu(args):
+            return 0
+        if not all(arg.layout is torch.strided for arg in args if isinstance(arg, torch.Tensor)):
+            self.notes[OF_SPARSE] = None  # a fake one does not know how many elements it has
             return 0
         num_products = count(args)
         if not num_products:

@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from gradinspect.observers.memory import kernel_scratch
-from gradinspect.observers.memory.kernel_scratch import MAX_TRIAL_BYTES, UNKNOWN_SCRATCH, KernelScratch
+from gradinspect.observers.memory.kernel_scratch import MAX_TRIAL_BYTES, OF_SPARSE, UNKNOWN_SCRATCH, KernelScratch
 
 
 def test_a_kernel_is_asked_once_for_equal_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,6 +58,19 @@ def test_arguments_that_cannot_be_described_have_no_known_scratch() -> None:
     with FakeTensorMode():
         assert scratch.bytes_of(torch.ops.aten.sum.default, (torch.empty(2), {}), {}) == 0
         assert scratch.bytes_of(torch.ops.aten.mm.default, (torch.empty(2, 2, dtype=torch.bfloat16),), {}) == 0
+
+
+def test_a_sparse_argument_has_no_known_scratch() -> None:
+    """Zeros of its shape would take the memory of all its elements; the reader is told."""
+    scratch = KernelScratch()
+    sparse = torch.sparse_coo_tensor(
+        torch.zeros(2, 1, dtype=torch.int64), torch.ones(1), (50, 50), check_invariants=True
+    )
+    with FakeTensorMode() as mode:
+        product = (mode.from_tensor(sparse), torch.empty(50, 3))
+
+        assert scratch.bytes_of(torch.ops.aten.mm.default, product, {}) == 0
+    assert list(scratch.notes) == [OF_SPARSE]
 
 
 def test_a_kernel_that_is_too_large_is_named() -> None:
