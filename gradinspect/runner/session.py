@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
+from gradinspect.catalog import load_catalog
 from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, ScriptFailedError, text_of
 from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.fake.ranks import fake_ranks
@@ -81,6 +82,8 @@ class Session(Generic[T]):
             call_reached: Learns of each engine call.
         """
         require_essentials()
+        with suppress(Exception):  # what is wrong with it is said where it is needed
+            load_catalog()  # before the program may replace what reads files
         if request.job is not None and not request.fake:
             raise GradInspectError(
                 "'--world-size' is for ranks that are not there, which cannot send values.",
