@@ -1,19 +1,45 @@
 """Lines of source files, as tracebacks read them.
 
 A program may have put something in the place of what reads files, as `mock.patch("os.stat")` does for a while. What it
-has put in the place of `linecache.getlines` is not called; if reading fails, there are no lines.
+has put there is not called to read a file; where `linecache` itself must look, as for a file that is in no folder, it
+may be, and if that fails, there are no lines.
 """
 
+import linecache
 from linecache import getlines, lazycache
+from os import stat
+from tokenize import open as open_source
 from types import FrameType
 
 
 def lines_of(file: str) -> list[str]:
     """Return the lines of a file, none if it cannot be read."""
     try:
+        if not _is_read(file):
+            _read(file)
         return getlines(file)
     except Exception:  # of whatever stands there
         return []
+
+
+def _is_read(file: str) -> bool:
+    """Return whether its lines are known, and not only who has them."""
+    return len(linecache.cache.get(file, ())) > 1
+
+
+def _read(file: str) -> None:
+    """Read a file of a folder as `linecache` does, which looks up in other modules what reads it."""
+    if file.startswith("<") and file.endswith(">"):
+        return
+    try:
+        status = stat(file)  # noqa: PTH116  # `Path.stat` looks it up in `os`
+        with open_source(file) as source:
+            lines = source.readlines()
+    except (OSError, UnicodeDecodeError, SyntaxError, ValueError):  # no file, or no text; ValueError: no name
+        return
+    if lines:
+        lines[-1] = lines[-1].removesuffix("\n") + "\n"  # also of a last line without an end
+        linecache.cache[file] = (status.st_size, status.st_mtime, lines, file)
 
 
 def line_of(file: str, line: int) -> str:

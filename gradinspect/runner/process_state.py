@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from os import getcwd
+from os import chdir, close, dup, dup2, fstat, getcwd  # by name: a program may replace them
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -89,7 +89,7 @@ class ProcessState:
         """Discard what the program and its children write to stdout, until `restore`."""
         _flush(_stream("stdout"))
         with Path(os.devnull).open("w") as null:
-            os.dup2(null.fileno(), _STDOUT)
+            dup2(null.fileno(), _STDOUT)
 
     def restore(self) -> None:
         """Restore our state for good: the program has ended. Its atexit handlers get the program's state back."""
@@ -160,14 +160,14 @@ def _set_stream(name: str, stream: Any) -> None:
 
 def _copy_of_stdout() -> _Copy | None:
     try:
-        descriptor = os.dup(_STDOUT)
+        descriptor = dup(_STDOUT)
         return _Copy(descriptor, _leads_to(descriptor))
     except OSError:
         return None
 
 
 def _leads_to(descriptor: int) -> tuple[int, int]:
-    found = os.fstat(descriptor)
+    found = fstat(descriptor)
     return found.st_dev, found.st_ino
 
 
@@ -175,13 +175,13 @@ def _put_back(copy: _Copy | None) -> None:
     """Let stdout lead where it led; nothing is done if the program has closed the duplicate."""
     with suppress(OSError):
         if copy is not None and _leads_to(copy.descriptor) == copy.leads_to:
-            os.dup2(copy.descriptor, _STDOUT)
+            dup2(copy.descriptor, _STDOUT)
 
 
 def _close(copy: _Copy | None) -> None:
     with suppress(OSError):
         if copy is not None and _leads_to(copy.descriptor) == copy.leads_to:
-            os.close(copy.descriptor)
+            close(copy.descriptor)
 
 
 def _make_current(state: _State) -> None:
@@ -201,7 +201,7 @@ def _folder() -> str | None:
 def _enter(folder: str | None) -> None:
     if folder is not None:
         with suppress(OSError):
-            os.chdir(folder)
+            chdir(folder)
 
 
 def _flush(stream: Any) -> None:

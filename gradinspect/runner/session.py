@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
+from gradinspect.catalog import load_catalog
 from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, ScriptFailedError, text_of
 from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.fake.ranks import fake_ranks
@@ -81,6 +82,8 @@ class Session(Generic[T]):
             call_reached: Learns of each engine call.
         """
         require_essentials()
+        with suppress(Exception):  # what is wrong with it is said where it is needed
+            load_catalog()  # before the program may replace what reads files
         if request.job is not None and not request.fake:
             raise GradInspectError(
                 "'--world-size' is for ranks that are not there, which cannot send values.",
@@ -260,12 +263,14 @@ class Session(Generic[T]):
         ):
             return  # it would have been stopped before that
         self._observer.ended_by(error)
-        self.failure = self._failure_of(error)
+        self.failure, left = self._failure_of(error)
         self.exit_code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else SCRIPT_FAILED
         if not self._has_answer() and self._run.problem is None:
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt
-            raise ScriptFailedError(self.failure, self.exit_code)
+            raise ScriptFailedError(self.failure, left or self.exit_code)
+        if left is not None:
+            self.exit_code = left
 
     def _takes_end(self) -> bool:
         """Return whether to record the tensors left by a script, if nothing else was recorded."""
@@ -277,13 +282,13 @@ class Session(Generic[T]):
         has_grads = self._run.interceptor.counts.grads > 0  # the user is told to name one of them
         return request.at is not None or not has_grads or self._observer.takes_any_call
 
-    def _failure_of(self, error: BaseException) -> str:
-        """Print how a script failed, and return one sentence about it."""
+    def _failure_of(self, error: BaseException) -> tuple[str, int | None]:
+        """Print how a script failed, and return one sentence about it, and the exit code of its excepthook, if any."""
         self._explain(error)
         if self._observer.reports_before_failure:
             self._deliver_early()  # the findings come before the error that they explain
         with self._process_state.given_back():
-            print_error(without_our_frames(error, only_own=True) if self._request.fake else error)
+            left = print_error(without_our_frames(error, only_own=True) if self._request.fake else error)
         where = " on fake tensors" if self._request.fake else ""
         remedy = " Reduce that output to a scalar first, or pass backward a gradient of its shape."
         more = remedy if _NEEDS_SCALAR in text_of(error) else ""
@@ -294,7 +299,7 @@ class Session(Generic[T]):
             more = f" {missing} --eager leaves torch.compile out."
         name, when = type(error).__name__, self._when()
         sentence = f" with {name} {when}." if when.startswith("after") else f" {when}: {name}."
-        return f"The script failed{where}{sentence}{more}"
+        return f"The script failed{where}{sentence}{more}", left if self._request.goes_on else None
 
     def _when(self) -> str:
         """Return how many calls had been made: `after 2 backward calls`, `before any backward call`."""

@@ -22,6 +22,9 @@ _MEANT_FOR_US = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE", "SIGCHLD") if hasattr(signal, name)
 )  # while we print, after the program
 _SIGNALS = tuple(signal.valid_signals())  # listed once: it takes longer than to ask for their handlers
+_handler_of, _set_handler, _raise = signal.getsignal, signal.signal, signal.raise_signal  # a program may replace them
+_set_timer: Any = getattr(signal, "setitimer", None)
+_INTERRUPTS = signal.default_int_handler
 
 
 class HeldSignals:
@@ -33,30 +36,30 @@ class HeldSignals:
         Args:
             ours: The handlers from before the program, for signals sent to us after it has ended.
         """
-        self._timers = {timer: signal.setitimer(timer, 0) for timer in _TIMERS}
+        self._timers = {timer: _set_timer(timer, 0) for timer in _TIMERS}
         self._missed: list[int] = []
         self._theirs = {}
         for number, handler in _handlers().items():
             wanted = self._wanted(number, handler, ours)
             if wanted != handler:
                 self._theirs[number] = handler
-                signal.signal(number, wanted)
+                _set_handler(number, wanted)
 
     def release(self) -> None:
         """Resume; the program's handlers are now called for delayed signals, and may raise."""
         for number, handler in self._theirs.items():
-            signal.signal(number, handler)
+            _set_handler(number, handler)
         for timer, (seconds, interval) in self._timers.items():
             if seconds:
-                signal.setitimer(timer, seconds, interval)
+                _set_timer(timer, seconds, interval)
         missed, self._missed = self._missed, []
         for number in missed:
-            signal.raise_signal(number)
+            _raise(number)
 
     def _wanted(self, number: int, handler: Any, ours: Mapping[int, Any] | None) -> Any:
         if ours is not None and (number in _MEANT_FOR_US or not callable(handler)):
             return ours.get(number, handler)
-        is_theirs = callable(handler) and handler is not signal.default_int_handler
+        is_theirs = callable(handler) and handler is not _INTERRUPTS
         return self._note if is_theirs else handler
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
@@ -106,5 +109,5 @@ def _is_main_thread() -> bool:
 
 def _handlers() -> dict[int, Any]:
     """Map each signal to its handler, if it was set from Python."""
-    found = {number: signal.getsignal(number) for number in _SIGNALS}
+    found = {number: _handler_of(number) for number in _SIGNALS}
     return {number: handler for number, handler in found.items() if handler is not None}

@@ -243,6 +243,24 @@ def test_what_is_alive_is_not_looked_at_while_another_thread_trains(tmp_path: Pa
     assert "At least" not in done.stdout
 
 
+def test_no_step_is_followed_while_another_thread_trains(tmp_path: Path) -> None:
+    """Its gradients are among what is alive, and torch ends the process if it frees one that we hold."""
+    file = tmp_path / "beside.py"
+    file.write_text(
+        "import threading\nimport torch\nhas_run, is_over = threading.Event(), threading.Event()\n"
+        "def beside():\n    torch.ones(2, requires_grad=True).sum().backward()\n    has_run.set()\n    is_over.wait()\n"
+        "thread = threading.Thread(target=beside)\nthread.start()\nhas_run.wait()\n"
+        "model = torch.nn.Linear(3, 1)\noptimizer = torch.optim.SGD(model.parameters())\n"
+        "for _ in range(30):\n    model(torch.ones(2, 3)).sum().backward()\n    optimizer.step()\n"
+        "is_over.set()\nthread.join()\n"
+    )
+
+    done = gradinspect("overview", file)
+
+    assert done.returncode == 0
+    assert "another thread than the one that runs the program calls backward" in " ".join(done.stdout.split())
+
+
 @pytest.mark.slow
 def test_what_is_inside_compiled_nodes_is_counted_as_on_the_other_screens(tmp_path: Path) -> None:
     """Its operators, and the modules that hold the bytes; gradients are measured outside of them, and that is said."""

@@ -26,16 +26,49 @@ def test_lines_are_read(tmp_path: Path) -> None:
     assert lines_of(str(tmp_path / "no such file")) == []
 
 
-@pytest.mark.parametrize("name", ["os.stat", "linecache.getlines", "linecache.getline", "linecache.checkcache"])
-def test_what_the_program_replaced_is_not_called_or_may_fail(name: str, tmp_path: Path) -> None:
-    """Lines are then empty at worst."""
-    file = tmp_path / "lines.py"
-    file.write_text("x = 1\n")
-    linecache.clearcache()
-    with mock.patch(name, refuse):
-        found = line_of(str(file), 1)
+REPLACED = (
+    *(f"linecache.{name}" for name in ("getlines", "getline", "checkcache", "updatecache")),
+    *("os.stat", "builtins.open", "io.open", "tokenize.open", "os.path.isabs"),
+)
 
-    assert found in ({"x = 1"} if name.startswith("linecache") else {""})
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_what_the_program_replaced_is_not_called(name: str, tmp_path: Path) -> None:
+    """And lines are the same."""
+    file = tmp_path / "lines.py"
+    file.write_text("x = 1")
+    linecache.clearcache()
+    with mock.patch(name, side_effect=AssertionError) as replaced:
+        found = line_of(str(file), 1)
+    by_us = lines_of(str(file))
+    linecache.clearcache()
+
+    assert found == "x = 1"
+    assert replaced.call_count == 0
+    assert by_us == linecache.getlines(str(file))
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\n", b"a\r\nb", b"# coding: latin-1\n\xe9\n", b"\xff\n", b"\x00\n", b"\xef\xbb\xbfx\n"]
+)
+def test_lines_are_those_of_tracebacks(text: bytes, tmp_path: Path) -> None:
+    """Of an empty file, and in any encoding."""
+    file = tmp_path / "lines.py"
+    file.write_bytes(text)
+    linecache.clearcache()
+    ours, seen = lines_of(str(file)), dict(linecache.cache)
+    linecache.clearcache()
+
+    assert ours == linecache.getlines(str(file))
+    assert seen == linecache.cache
+
+
+def test_a_source_that_only_a_loader_has_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `linecache` must look, what stands there may be called; then there are no lines."""
+    monkeypatch.setattr("os.stat", refuse)
+
+    assert lines_of("no such file.py") == []
+    assert lines_of("nul\0l.py") == []
 
 
 def test_files_have_names_where_nothing_tells_the_folder() -> None:

@@ -24,9 +24,10 @@ def test_an_excepthook_that_fails(
         raise raised
 
     monkeypatch.setattr(sys, "excepthook", hook)
-    print_error(ValueError("boom"))
+    left = print_error(ValueError("boom"))
     shown = capsys.readouterr().err
 
+    assert left == (1 if isinstance(raised, SystemExit) else None)
     assert [text for text in printed if text not in shown] == []
 
 

@@ -14,7 +14,7 @@ def train():
     for _ in range(3):
         model(torch.ones(5, 4)).pow(2).mean().backward()
 """
-FAILED, NOT_FLUSHED = 3, 120
+FAILED, NOT_FLUSHED, LEFT = 3, 120, 7
 REPORTS = {
     "trace": "backward #1",
     "check": "3 backward calls of",
@@ -58,8 +58,37 @@ def test_any_excepthook_leaves_the_report(hook: str, words: str, tmp_path: Path)
     """And the sentence that says how the program failed."""
     code, has_report, errors = run(tmp_path / "train.py", f"{HOOKS[hook]}\ntrain()\nraise ValueError('boom')\n", words)
 
-    assert (code, has_report) == (FAILED, True)
+    assert (code, has_report) == (LEFT if hook == "exits" else FAILED, True)
     assert errors.endswith("gradinspect: The script failed with ValueError after 3 backward calls.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("left", "program", "words", "expected"),
+    [
+        ("0", "train()", "trace --continue", 0),
+        ("'bye'", "train()", "grads --steps 9 --continue", 1),
+        ("True", "train()", "saved --continue", 1),
+        ("9", "", "trace --continue", 9),
+        ("0", "", "trace --continue", FAILED),  # there is no report
+        ("9", "train()", "grads --steps 9", FAILED),
+        ("9", "", "trace", FAILED),
+    ],
+)
+def test_an_excepthook_that_exits_passes_its_code_on(
+    left: str, program: str, words: str, expected: int, tmp_path: Path
+) -> None:
+    """With --continue only, and never as if all were well where nothing was recorded."""
+    script = tmp_path / "train.py"
+    hook = f"def hook(*_): sys.exit({left})\nsys.excepthook = hook"
+    script.write_text(f"{TRAINING}{hook}\n{program}\nraise ValueError('boom')\n")
+    verb, *options = words.split()
+
+    done = gradinspect(verb, script, *options)
+
+    assert done.returncode == expected
+    assert "gradinspect: The script failed " in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow

@@ -405,3 +405,22 @@ def test_parameters_may_be_swapped_and_inputs_returned(verb: str, tmp_path: Path
     assert "swapped\n" in done.stdout
     assert "Error" not in done.stderr
     assert done.returncode in {0, 1}
+
+
+@pytest.mark.parametrize("name", ["io.open", "os.stat", "os.path.expanduser", "importlib.util.find_spec"])
+def test_a_step_that_may_read_no_files_has_its_argument_names(name: str, tmp_path: Path) -> None:
+    """The catalog was read before the program ran."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\nfrom unittest import mock\n"
+        "w = torch.ones(3, requires_grad=True)\n"
+        f"with mock.patch({name!r}, side_effect=AssertionError) as asked:\n"
+        "    w.atan2(w.exp()).sum().backward()\n"
+        "print('asked', asked.call_count)\n"
+    )
+
+    done = gradinspect("trace", script, "--continue")
+
+    assert done.stdout.startswith("asked 0\n")
+    assert "self: ◆ w" in done.stdout
+    assert "catalog" not in done.stdout + done.stderr

@@ -15,7 +15,7 @@ SIGNAL = stopping._SIGNAL
 def test_a_handler_of_the_program_is_not_called(is_taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is a program ended that has put all signals back to their default, as daemons do."""
     sent: list[int] = []
-    monkeypatch.setattr(signal, "pthread_kill", lambda _thread, number: sent.append(number))
+    monkeypatch.setattr(stopping, "_send", lambda _thread, number: sent.append(number))
 
     with stopping.Stopper() as stopper:
         if is_taken:

@@ -4,7 +4,11 @@ import collections
 import contextlib
 import functools
 import gc
+import inspect
+import linecache
+import math
 import os
+import signal
 import sys
 import threading
 import time
@@ -20,10 +24,17 @@ REFUSED = (
     "logging.getLogger", "gc.collect", "gc.disable", "threading.current_thread", "builtins.print",
 )  # fmt: skip
 COUNTED = {
-    gc: ("collect", "disable", "enable", "isenabled", "get_objects", "get_referrers", "get_referents"),
+    gc: (
+        *("collect", "disable", "enable", "isenabled", "get_objects", "get_referrers", "get_referents"),
+        *("freeze", "unfreeze", "get_freeze_count"),
+    ),
     time: ("time", "perf_counter", "monotonic", "sleep"),
     threading: ("current_thread", "main_thread", "get_ident", "enumerate"),
-    os: ("getpid",),
+    os: ("getpid", "chdir", "dup", "dup2", "fstat", "stat"),
+    signal: ("signal", "getsignal", "setitimer", "raise_signal", "valid_signals"),
+    math: ("isfinite", "isinf", "isnan", "sqrt", "hypot", "prod"),
+    linecache: ("getline", "getlines", "checkcache", "updatecache", "lazycache"),
+    inspect: ("signature", "getsource", "getattr_static", "unwrap", "currentframe", "stack"),
     sys: ("getrefcount",),
 }
 counts = collections.Counter()

@@ -1,7 +1,7 @@
 """The garbage collector while backward runs."""
 
-import gc
 from collections.abc import Callable
+from gc import freeze, get_freeze_count, unfreeze
 
 
 class CollectorFreeze:
@@ -12,13 +12,13 @@ class CollectorFreeze:
 
     def begin(self) -> Callable[[], None]:
         """Freeze what there is, unless the program does so itself; return a function that undoes it."""
-        self._is_the_programs = self._is_the_programs or (not self._is_ours and gc.get_freeze_count() > 0)
+        self._is_the_programs = self._is_the_programs or (not self._is_ours and get_freeze_count() > 0)
         if self._is_ours or self._is_the_programs:
             return lambda: None
-        gc.freeze()
+        freeze()
         self._is_ours = True
         return self._end
 
     def _end(self) -> None:
-        gc.unfreeze()
+        unfreeze()
         self._is_ours = False

@@ -10,9 +10,9 @@ device nothing is read: the least and the largest element of each value that may
 the engine runs, and fetched together with the statistics of the gradients.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from math import isfinite, isnan
 from typing import Literal, NamedTuple, TypeAlias
 
 import torch
@@ -140,8 +140,8 @@ class PendingSearch:
     def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
         """Take what was fetched of `figures`."""
         for place, ((low, high),) in enumerate(rows):
-            is_finite = math.isfinite(low) and math.isfinite(high)
-            self._states[place] = "nan" if math.isnan(low) else "finite" if is_finite else "infinite"
+            is_finite = isfinite(low) and isfinite(high)
+            self._states[place] = "nan" if isnan(low) else "finite" if is_finite else "infinite"
 
     def has_nonfinite_leaf(self) -> bool:
         """Return whether a leaf is not finite."""

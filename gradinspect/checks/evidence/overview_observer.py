@@ -55,6 +55,7 @@ class OverviewObserver(Observer[Overview]):
         self._num_measured = 0  # calls
         self._attached = ExitStack()
         self._thread = get_ident()  # that the program runs in
+        self._others_train = False  # other threads have called backward
 
     @property
     def has_left(self) -> bool:  # type: ignore[override]  # it changes
@@ -75,6 +76,7 @@ class OverviewObserver(Observer[Overview]):
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Check a call, or follow the memory of the step that it belongs to."""
+        self._note_thread()
         if not self._checks.has_left:
             self._call = call
             end = self._checks.on_call(call)
@@ -90,7 +92,15 @@ class OverviewObserver(Observer[Overview]):
 
     def missed(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""
+        self._note_thread()
         self._checks.missed(kind)
+
+    def _note_thread(self) -> None:
+        self._others_train = self._others_train or get_ident() != self._thread
+
+    def _is_alone(self) -> bool:
+        """Return whether this is the thread that the profiler ends in, and none frees gradients that we would hold."""
+        return get_ident() == self._thread and not (self._others_train and self._run.recorder.others.are_running())
 
     def ended_by(self, error: BaseException) -> None:
         """Note the error that ends the program."""
@@ -164,7 +174,7 @@ class OverviewObserver(Observer[Overview]):
 
     def _followed(self, call: EngineCall) -> CallEnd | None:
         """Follow the memory from this call on. NOTE [One after the other]."""
-        if self._memory is None and get_ident() != self._thread:  # the profiler ends where it began
+        if self._memory is None and not self._is_alone():
             self._no_memory = IN_A_THREAD
             return None
         if self._memory is None:

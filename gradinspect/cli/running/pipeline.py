@@ -85,7 +85,7 @@ def _run(
     result = _result_of(run)
     if not run.is_delivered:
         report_alone(result)
-    if run.exit_code:
+    if run.exit_code or run.failure:
         raise ScriptFailedError(run.failure or "", run.exit_code)
 
 

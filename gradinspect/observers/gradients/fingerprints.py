@@ -5,9 +5,9 @@ The hash of the bytes is a sum of integers, which is exact in any order, so that
 element is first mixed with its position; for the sketch, it is not, so that a permutation has the same one.
 """
 
-import math
 import operator
 from itertools import islice
+from math import hypot, sqrt
 from typing import Any
 
 import torch
@@ -111,7 +111,7 @@ def fetch(pending: list[Pending]) -> list[Fingerprint]:
 def _fingerprint(number: int, parts: list[list[float]], counts: list[int]) -> Fingerprint:
     scales, squares, totals, lows, highs, *projections = zip(*parts, strict=True)
     return Fingerprint(
-        norm=math.hypot(*[scale * math.sqrt(square) for scale, square in zip(scales, squares, strict=True)]),
+        norm=hypot(*[scale * sqrt(square) for scale, square in zip(scales, squares, strict=True)]),
         mean=sum(scale * (total / number) for scale, total in zip(scales, totals, strict=True)),
         low=min(lows),
         high=max(highs),

@@ -1,7 +1,7 @@
 """Record the graph of one moment: a backward call, or the tensors left by a program."""
 
-import math
 from collections.abc import Callable
+from math import isfinite
 
 from msgspec.structs import replace
 
@@ -60,7 +60,7 @@ class GraphObserver(Observer[Graph]):
 def with_loss(recorded: Recorded | None) -> Recorded | None:
     """Add a warning if the loss is NaN or infinite."""
     loss = None if recorded is None else scalar_value(recorded.outputs)
-    if recorded is None or loss is None or math.isfinite(loss):
+    if recorded is None or loss is None or isfinite(loss):
         return recorded
     warning = f"The loss is {loss}. Where it comes from is found by: gradinspect check"
     return recorded._replace(graph=replace(recorded.graph, warnings=(*recorded.graph.warnings, warning)))

@@ -8,10 +8,10 @@ none, as on MPS, and of what is float64 itself, the elements are divided by the 
 are combined here, in Python's float64.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from math import hypot, inf, isfinite, isinf, isnan, nan
 from typing import NamedTuple
 
 import torch
@@ -123,9 +123,9 @@ def magnitudes_of(tensor: torch.Tensor) -> Magnitudes:
     norm = ops.item(ops.vector_norm(values))
     least, most = ops.aminmax(values)
     low, high = ops.item(least), ops.item(most)
-    if not is_safe(values.dtype, low, high) or (math.isinf(high) and ops.is_complex(elements)):
+    if not is_safe(values.dtype, low, high) or (isinf(high) and ops.is_complex(elements)):
         return _exactly(ops.numel(tensor), elements)
-    num_nonfinite = 0 if math.isfinite(norm) else int(ops.item(ops.sum(ops.logical_not_(ops.isfinite(values)))))
+    num_nonfinite = 0 if isfinite(norm) else int(ops.item(ops.sum(ops.logical_not_(ops.isfinite(values)))))
     mean, num_nonzero = ops.item(ops.sum(values)) / ops.numel(tensor), ops.item(ops.count_nonzero(values))
     return Magnitudes(norm, low, high, mean, num_nonzero, num_nonfinite)
 
@@ -134,7 +134,7 @@ def is_safe(dtype: torch.dtype, low: float, high: float) -> bool:
     """Return whether reductions in this dtype can be trusted. NOTE [Very small and very large numbers]."""
     least, most = SAFE[dtype]
     largest = max(-low, high)
-    return least <= largest <= most or not 0 < largest < math.inf
+    return least <= largest <= most or not 0 < largest < inf
 
 
 def norm_of(tensor: torch.Tensor) -> float:
@@ -253,12 +253,12 @@ def combined(pending: PendingFigures, rows: Sequence[Sequence[float]]) -> Magnit
     if not rows:
         return NO_ELEMENTS
     scales, _, lows, highs, totals, nonzero, nonfinite = zip(*rows, strict=True)
-    is_nan = any(map(math.isnan, lows))
+    is_nan = any(map(isnan, lows))
     number = pending.num_elements
     return Magnitudes(
         combined_norm(rows),
-        math.nan if is_nan else min(lows),
-        math.nan if is_nan else max(highs),
+        nan if is_nan else min(lows),
+        nan if is_nan else max(highs),
         sum(scale * (total / number) for scale, total in zip(scales, totals, strict=True)),
         round(sum(nonzero)),
         round(sum(nonfinite)),
@@ -268,7 +268,7 @@ def combined(pending: PendingFigures, rows: Sequence[Sequence[float]]) -> Magnit
 def combined_norm(rows: Sequence[Sequence[float]]) -> float:
     """Return the norm of a tensor by those of its pieces."""
     norms = [row[0] * row[1] for row in rows]
-    return math.nan if any(map(math.isnan, norms)) else math.hypot(*norms)
+    return nan if any(map(isnan, norms)) else hypot(*norms)
 
 
 def _exactly(number: int, elements: torch.Tensor) -> Magnitudes:

@@ -1,7 +1,7 @@
 """Read a node's saved attributes without side effects: NOTE [Reading saved tensors] in `torch_api.saved`."""
 
-import math
 from collections.abc import Iterator, Sequence
+from math import prod
 from operator import attrgetter
 from typing import Any, cast
 
@@ -378,7 +378,7 @@ def _refused_value(name: str, index: int | None, error: RuntimeError) -> SavedVa
     if looks is None:
         return SavedValue(name=name, index=index, kind="tensor", status="modified")
     shape, dtype, device = looks
-    num_bytes = math.prod(shape) * getattr(torch, dtype).itemsize
+    num_bytes = prod(shape) * getattr(torch, dtype).itemsize
     info = TensorInfo(shape=shape, dtype=dtype, device=device)
     record = SavedTensor(info=info, num_bytes=num_bytes, version=versions[0], expected_version=versions[1])
     return SavedValue(name=name, index=index, kind="tensor", tensor=record, status="modified")

@@ -1,6 +1,6 @@
 """Saved attributes that are not tensors: numbers, sizes, dtypes, options."""
 
-import math
+from math import isfinite
 from typing import Any, cast
 
 import torch
@@ -66,7 +66,7 @@ def _plain_literal(value: Any, kind: type) -> Scalar:
         return _plain_int(int.__int__(value))
     if issubclass(kind, float):
         number = float.__float__(value)
-        return number if math.isfinite(number) else str(number)
+        return number if isfinite(number) else str(number)
     return str.__str__(value) if issubclass(kind, str) else str(complex.__complex__(value))
 
 

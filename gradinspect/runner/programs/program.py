@@ -158,13 +158,16 @@ def _raises_itself(error: BaseException) -> bool:
 
 def leave_as_python(end: ProgramEnd) -> NoReturn:
     """End this process as Python would, in a forked child of the program."""
-    if end.error is not None:
-        print_error(end.error)
-    raise SystemExit(end.exit_code)
+    left = None if end.error is None else print_error(end.error)
+    raise SystemExit(end.exit_code if left is None else left)
 
 
-def print_error(error: BaseException) -> None:
-    """Print a program's error as Python would, with the excepthook that the program may have set."""
+def print_error(error: BaseException) -> int | None:
+    """Print a program's error as Python would, with the excepthook that the program may have set.
+
+    Returns:
+        The exit code that the hook has left with; None if it returned.
+    """
     with suppress(Exception):
         sys.stdout.flush()
     hook: Any = getattr(sys, "excepthook", None)  # whatever the program has put there
@@ -174,13 +177,14 @@ def print_error(error: BaseException) -> None:
             sys.stderr.write("sys.excepthook is missing\n")
     if hook is _EXCEPTHOOK and has_cells():
         traceback.print_exception(error)  # the hook reads files itself, and a cell is none
-        return
+        return None
     try:
         hook(type(error), error, error.__traceback__)
     except SystemExit as left:  # as Python: the text of sys.exit is printed, and nothing else
-        _exit_code(left)
+        return _exit_code(left)
     except BaseException as failed:  # the report must survive it
         _print_both(failed, error)
+    return None
 
 
 def _print_both(failed: BaseException, error: BaseException) -> None:

@@ -5,11 +5,11 @@ there; another thread can raise an exception in ours in the same way. Both are m
 come one instruction later.
 """
 
-import signal
 import sys
 from collections.abc import Iterator
 from functools import partial
 from inspect import getattr_static
+from signal import getsignal, valid_signals
 from threading import get_ident, main_thread
 from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
@@ -32,7 +32,7 @@ def _is_of_handler(error: Exception) -> bool:
     """Return whether a signal handler of the program raised it."""
     if get_ident() != main_thread().ident:  # the only one that runs handlers
         return False
-    handlers = {code for number in signal.valid_signals() if (code := _code_of(signal.getsignal(number))) is not None}
+    handlers = {code for number in valid_signals() if (code := _code_of(getsignal(number))) is not None}
     return any(traceback.tb_frame.f_code in handlers for traceback in _tracebacks(error))
 
 
