@@ -36,7 +36,7 @@ from gradinspect.checks.evidence.values.loss_terms import (
 from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, explained, names_of, outcomes_of
 from gradinspect.checks.evidence.values.numbers import NumberTerm, exit_of_number, number_exits, number_terms
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
-from gradinspect.checks.evidence.values.perhaps_meant import bootstrap_note, bootstraps, repeated_terms
+from gradinspect.checks.evidence.values.perhaps_meant import bootstrap_note, bootstraps
 from gradinspect.checks.evidence.values.refused import loss_without_graph
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, FlowOutcome, Read, ancestors, descendants
 from gradinspect.checks.facts.values import (
@@ -154,7 +154,7 @@ class GradientCuts:
             self._note_constant_terms(graph, root, backward)
             if call.kind == "backward" and not self._flow.is_full:
                 self._idle.begin(root, backward)
-            self._note_what_may_be_meant(graph, root, call)
+            self._note_what_may_be_meant(root, call)
 
     def rest(self) -> None:
         """Let calls and steps that repeat others pass by."""
@@ -305,7 +305,7 @@ class GradientCuts:
                     backward=backward,
                 )  # fmt: skip
 
-    def _note_what_may_be_meant(self, graph: Graph, root: Read, call: EngineCall) -> None:
+    def _note_what_may_be_meant(self, root: Read, call: EngineCall) -> None:
         if call.kind != "backward":
             return
         calls = self._flow.calls
@@ -314,7 +314,7 @@ class GradientCuts:
             {one.target for one in chosen_targets(calls, root, self._is_held)} if meant else set()
         )  # which are findings
         notes = [bootstrap_note(*map(self._line, one)) for one in meant if one.target not in known]
-        self._perhaps |= dict.fromkeys((*notes, *repeated_terms(graph)))
+        self._perhaps |= dict.fromkeys(notes)
 
     def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         tensors = [value for value in missed if isinstance(value, torch.Tensor)]
