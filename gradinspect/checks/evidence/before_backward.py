@@ -7,6 +7,7 @@ from gradinspect.checks.evidence.kept_graphs.holding import holding
 from gradinspect.checks.evidence.kept_graphs.kept_history import kept_history
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
+from gradinspect.checks.evidence.objectives.repeated_terms import repeated_terms
 from gradinspect.checks.evidence.program_files import maker_line
 from gradinspect.checks.evidence.ranks import ranks_that_average, summary_of_rank
 from gradinspect.checks.facts.backward_calls import (
@@ -64,6 +65,7 @@ class BeforeBackward:
             lambda: self._between_ranks(walked, call, backward),
             lambda: self._growing(graph, call, backward),
             lambda: self._dropped(walked, backward),
+            lambda: self._repeated(graph, call),
             lambda: self._nonfinite.findings(walked, call, backward),
             lambda: self._logs.cuts.begin(walked, call),
         ):
@@ -90,6 +92,11 @@ class BeforeBackward:
             kept = kept_history(call, rounds, self._logs.recorder, self._logs.folder) if self._survivors else []
             holds = holding(call.frame, self._logs.recorder)
             yield from self._judged(LaterRound(graph, rounds, kept, backward, holds))
+
+    def _repeated(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
+        """Report what is added to a loss more than once; what autograd.grad() is called for need not be a loss."""
+        for fact in repeated_terms(graph) if call.kind == "backward" else ():
+            yield from self._judged(fact)
 
     def _dropped(self, walked: WalkedGraph, backward: Frame | None) -> Iterator[Finding]:
         """Report calls that were meant to change what backward is about to go through."""

@@ -57,3 +57,22 @@ class FilledPadding(Record, frozen=True, kw_only=True):
     row: int
     filled: Frame | None = None
     used: Frame | None = None
+
+
+class UnlikeReductions(Record, frozen=True, kw_only=True):
+    """A loss adds a sum over all rows of a batch to a mean over them."""
+
+    rows: int
+    num_calls: int
+    summed: Frame | None = None
+    averaged: Frame | None = None
+    used: Frame | None = None  # where they are added
+
+
+class RepeatedTerm(Record, frozen=True, kw_only=True):
+    """One term is added to a loss more than once, with the same weight."""
+
+    count: int
+    first: Frame | None = None  # where it is computed
+    again: Frame | None = None  # where the same is computed again; None if it is one tensor
+    used: tuple[Frame | None, ...] = ()  # where it is added

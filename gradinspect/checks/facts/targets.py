@@ -67,6 +67,7 @@ class TwoOrders(Record, frozen=True, kw_only=True):
     first: Frame | None = None
     second: Frame | None = None
     used: Frame | None = None
+    are_loaders: bool = False  # that have drawn both
 
 
 class WrongSign(Record, frozen=True, kw_only=True):

@@ -12,7 +12,9 @@ UnheldKind: TypeAlias = Literal[
     "group", "twin", "anew", "rebound",
 ]  # fmt: skip
 FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter", "plain", "default"]
-OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "sunken", "zero", "outlived"]
+OptimizerMisuseKind: TypeAlias = Literal[
+    "never", "anew", "scheduled", "falls", "sunken", "zero", "outlived", "squared",
+]  # fmt: skip
 UnmovedKind: TypeAlias = Literal["assigned", "undone", "lost", "idle", "cleared", "zero"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
 
@@ -58,6 +60,8 @@ class OptimizerMisuse(Record, frozen=True, kw_only=True):
     num_steps: int = 0
     sunken_after: int = 0  # steps, since which it is next to nothing
     sunken_to: float = 1e-4  # of the largest, or less
+    squared: float = 0.0  # the learning rate, if it is a factor of itself
+    function: Frame | None = None  # that returns it
     other: str = ""  # the optimizer that steps instead
     other_created: Frame | None = None
 

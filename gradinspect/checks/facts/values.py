@@ -257,3 +257,14 @@ class ChangedSamples(Record, frozen=True, kw_only=True):
 
     num_times: int
     written: Frame | None
+
+
+class LateVariable(Record, frozen=True, kw_only=True):
+    """Functions that a loop made share its variable, and parameters that it has passed get no gradient."""
+
+    variable: str
+    count: int  # of the functions
+    names: tuple[str, ...]  # of the parameters
+    made: Frame | None = None  # the functions
+    backward: Frame | None = None
+    noticed: Frame | None = None

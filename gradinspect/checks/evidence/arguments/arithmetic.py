@@ -15,6 +15,7 @@ from gradinspect.checks.evidence.arguments.average_weights import AverageLog
 from gradinspect.checks.evidence.axes.batch_sums import BatchSumLog
 from gradinspect.checks.evidence.axes.positions import PositionLog
 from gradinspect.checks.evidence.axes.spread_values import SpreadLog
+from gradinspect.checks.evidence.objectives.added_terms import AddedTermLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
@@ -32,12 +33,14 @@ class ArithmeticLog:
         """Share the calls that made the values; what is too large is counted by `errors`."""
         self._masks, self._averages = AddedMaskLog(flow, errors), AverageLog(flow)
         self._positions, self._batches, self._spread = PositionLog(flow), BatchSumLog(flow), SpreadLog(flow)
+        self._terms = AddedTermLog(flow, errors)
         self.users = (  # which look at other functions too
             self._masks,
             self._averages,
             self._positions,
             self._batches,
             self._spread,
+            self._terms,
         )
 
     def note(  # noqa: C901, PLR0912  # what is asked of each operator, inlined
@@ -50,6 +53,8 @@ class ArithmeticLog:
         if not isinstance(second, torch.Tensor):
             if type(second) is float and 0 < second < 1:
                 self._averages.note(function, args, kwargs, number)
+            if function in _PRODUCTS and first.requires_grad:
+                self._terms.weighed(function, second)
             return
         num_axes, others = len(first.shape), len(second.shape)
         if function in _PRODUCTS:
@@ -60,6 +65,9 @@ class ArithmeticLog:
             self._averages.note(function, args, kwargs, number)
         if num_axes == others == 3 and function in PositionLog.functions:
             self._positions.note(function, args, kwargs, number)
+        elif not (num_axes or others):
+            if first.requires_grad and second.requires_grad:
+                self._terms.added(function, first, second, number)
         elif not (num_axes and others):
             self._batches.note(function, args, kwargs, number)
         is_mask = first.requires_grad != second.requires_grad and function in AddedMaskLog.functions

@@ -529,7 +529,12 @@ class TrainingLog:
             yield self._optimizer_misuse("anew", one)
         if one.num_steps and len(one.scheduled) == 1 and not one.had_backward and not one.was_compiled:
             yield self._optimizer_misuse("scheduled", one, one.scheduled[0])
-        if one.falls.count >= LEAST_STEPS:
+        if one.factors.are_rates:
+            fact = self._optimizer_misuse("squared", one, one.factors.scheduled)
+            code = one.factors.code
+            number = None if code is None else self._recorder.frames.number_at(code, code.co_firstlineno)
+            yield replace(fact, squared=max(one.factors.base), function=self._frame(number))
+        elif one.falls.count >= LEAST_STEPS:
             yield self._optimizer_misuse("falls", one, one.falls.scheduled)
         elif not one.was_zero and (sunk := one.sunken.lasts(one.num_steps)) is not None:
             fact = self._optimizer_misuse("sunken", one, sunk.scheduled)

@@ -10,6 +10,7 @@ import torch
 from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
+from gradinspect.checks.evidence.rates.factors import RateFactors
 from gradinspect.checks.evidence.training.gradient_use import gradient_of, held_by
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.recorder import Recorder
@@ -117,6 +118,8 @@ class SeenOptimizer:
     num_kept: int = 0  # of the last steps, after which it was so
     falls: RateFalls = field(default_factory=RateFalls)
     sunken: SunkenRate = field(default_factory=SunkenRate)
+    factors: RateFactors = field(default_factory=RateFactors)
+    used: list[float] = field(default_factory=list)  # the learning rates of the first step, by the groups
     successor: "SeenOptimizer | None" = None  # that steps parameters of this one, which has not stepped since
     num_outlived: int = 0  # steps of a scheduler since then
 
@@ -180,6 +183,7 @@ class Optimizers:
         one.step = self.recorder.frames.number_of(frame)
         if not one.num_steps:
             one.name = name_of_optimizer(optimizer)
+            one.used = [rate for group in optimizer.param_groups if isinstance(rate := group.get("lr"), int | float)]
         one.was_zero = one.was_zero and _is_zero(optimizer)
         if one.was_zero and one.num_steps == 1:
             schedulers = instances_of(lr_scheduler.LRScheduler)
@@ -221,6 +225,8 @@ class Optimizers:
         one.schedule = self.recorder.frames.number_of(frame)
         for rates in (one.falls, one.sunken):
             rates.note(_rate(optimizer), one.num_steps, one.schedule)
+        if one.num_steps:
+            one.factors.note(scheduler, one.used, one.schedule)
         if not one.num_steps:
             one.had_backward = had_backward if not one.scheduled else one.had_backward
             one.scheduled.append(self.recorder.frames.number_of(frame))

@@ -7,6 +7,11 @@ calls before a step are usual, though: losses that are added up, optimizers that
 from the losses of all heads. So a gradient counts as left by another loss if only other optimizers stepped after that
 backward, if only this one steps after its own, which is on another line, and if what the others train comes before
 what this one trains, so that their gradients had to pass through it.
+
+NOTE [Left by a rival]
+The discriminator's backward goes through the generator if the fake is not detached. Then the rival comes after what
+this optimizer trains, as the heads of a trunk do. But its own backward goes through the rival again, and what it leaves
+there is for nobody: no optimizer of the rival steps before the next round. A head has nothing of another one's loss.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -34,6 +39,8 @@ class OtherLosses:
     _parts: dict[int, list[GradientPart]] = field(default_factory=dict)  # by the id of the parameter
     _steps: dict[int, dict[int, int | None]] = field(default_factory=dict)  # time -> optimizer -> its earliest use
     _in_a_row: dict[int, int] = field(default_factory=dict)  # by the id of the optimizer
+    _applied: dict[int, frozenset[int]] = field(default_factory=dict)  # optimizer -> the parameters of its last step
+    _rounds: dict[int, int] = field(default_factory=dict)  # optimizer -> time of its own backward, beside a rival's
 
     def reached(self, parameter: int, part: GradientPart) -> None:
         """Note that backward adds to a gradient."""
@@ -52,7 +59,8 @@ class OtherLosses:
     def step(self, optimizer: int, parameters: Collection[int]) -> GradientPart | None:
         """Note that an optimizer is about to step, and return what another loss has left in all of its gradients."""
         held = [parts for key in parameters if (parts := self._parts.get(key))]
-        left = self._left(optimizer, held) if held else None
+        left = (self._left(optimizer, held) or self._left_by_rival(optimizer, held)) if held else None
+        self._applied[optimizer] = frozenset(parameters)
         for parts in held:
             for part in parts:
                 steps = self._steps.setdefault(part.time, {})
@@ -79,6 +87,24 @@ class OtherLosses:
                 if all(_is_before(other, one) for other in others.values() for one in own):
                     return part
         return None
+
+    def _left_by_rival(self, optimizer: int, held: Sequence[Sequence[GradientPart]]) -> GradientPart | None:
+        """Return what a backward has left that also goes through this one's parameters. NOTE [Left by a rival]."""
+        last = max((parts[-1] for parts in held), key=lambda part: part.time)
+        before = self._rounds.pop(optimizer, None)
+        if self._steps.get(last.time) or not self._steps.get(before or 0, {}).keys() <= {optimizer}:
+            return None
+        for part in {part.time: part for parts in held for part in parts}.values():
+            others = self._steps.get(part.time, {})
+            if optimizer in others or part.backward == last.backward:
+                continue
+            if any(self._has_part(key, last.time) for other in others for key in self._applied.get(other, ())):
+                self._rounds[optimizer] = last.time
+                return part
+        return None
+
+    def _has_part(self, parameter: int, time: int) -> bool:
+        return any(part.time == time for part in self._parts.get(parameter, ()))
 
 
 def first_uses(graph: Graph) -> Mapping[int, int]:

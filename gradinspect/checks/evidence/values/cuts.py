@@ -6,10 +6,10 @@ on a tensor without a gradient does, unless another observed backward reaches th
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 from weakref import ReferenceType
 
@@ -26,6 +26,7 @@ from gradinspect.checks.evidence.targets.signs import SignLog
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
 from gradinspect.checks.evidence.values.idle_terms import IdleTerms
+from gradinspect.checks.evidence.values.late_functions import LateFunctions, late_functions
 from gradinspect.checks.evidence.values.loss_terms import (
     PROBABILITIES,
     constant_terms,
@@ -36,13 +37,14 @@ from gradinspect.checks.evidence.values.loss_terms import (
 from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, explained, names_of, outcomes_of
 from gradinspect.checks.evidence.values.numbers import NumberTerm, exit_of_number, number_exits, number_terms
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
-from gradinspect.checks.evidence.values.perhaps_meant import bootstrap_note, bootstraps, repeated_terms
+from gradinspect.checks.evidence.values.perhaps_meant import bootstrap_note, bootstraps
 from gradinspect.checks.evidence.values.refused import loss_without_graph
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, FlowOutcome, Read, ancestors, descendants
 from gradinspect.checks.facts.values import (
     ConstantTerm,
     DivergenceInput,
     GradientTerm,
+    LateVariable,
     MissingGradient,
     NonLeafGradient,
     NoticedAt,
@@ -87,6 +89,7 @@ class _Wanted(NamedTuple):
     tensor: ReferenceType[torch.Tensor]
     missing: MissingGradient
     owner: Owner | None
+    late: LateFunctions | None = None  # which may use another tensor instead
 
 
 class GradientCuts:
@@ -154,7 +157,7 @@ class GradientCuts:
             self._note_constant_terms(graph, root, backward)
             if call.kind == "backward" and not self._flow.is_full:
                 self._idle.begin(root, backward)
-            self._note_what_may_be_meant(graph, root, call)
+            self._note_what_may_be_meant(root, call)
 
     def rest(self) -> None:
         """Let calls and steps that repeat others pass by."""
@@ -191,7 +194,8 @@ class GradientCuts:
         wanted = {key: one for key, one in self._wanted.items() if key not in known and one.tensor() is not None}
         if not self._roots or self._has_missed or self._flow.is_full or not can_watch_storages():
             return
-        records = list(self._records(wanted))
+        yield from self._late(wanted.values())
+        records = list(self._records({key: one for key, one in wanted.items() if one.late is None}))
         yield from self._by_cause(records)
         detached = {record.cut for record in records}
         for idle in self._idle.found():
@@ -199,6 +203,23 @@ class GradientCuts:
         for term in (*self._constant.values(), *self._numeric_terms()):
             if term.cut not in detached:
                 yield from self._judged(term)
+
+    def _late(self, wanted: Iterable[_Wanted]) -> Iterator[Finding]:
+        """Report functions that share the variable of the loop which made them."""
+        by_code: dict[CodeType, list[_Wanted]] = {}
+        for one in wanted:
+            if one.late is not None:
+                by_code.setdefault(one.late.code, []).append(one)
+        for code, some in by_code.items():
+            first, late = some[0].missing, some[0].late
+            made = self._frame(self._recorder.frames.number_at(code, code.co_firstlineno))
+            names = tuple(dict.fromkeys(one.missing.name for one in some))
+            if late is not None:
+                fact = LateVariable(
+                    variable=late.variable, count=late.num_functions, names=names, made=made, backward=first.backward,
+                    noticed=first.noticed.frame,
+                )  # fmt: skip
+                yield from self._judged(fact)
 
     def _records(self, wanted: Mapping[int, _Wanted]) -> Iterator[MissingGradient]:
         """Yield why no gradient reaches tensors, given by their ids, as far as that is known."""
@@ -305,7 +326,7 @@ class GradientCuts:
                     backward=backward,
                 )  # fmt: skip
 
-    def _note_what_may_be_meant(self, graph: Graph, root: Read, call: EngineCall) -> None:
+    def _note_what_may_be_meant(self, root: Read, call: EngineCall) -> None:
         if call.kind != "backward":
             return
         calls = self._flow.calls
@@ -314,7 +335,7 @@ class GradientCuts:
             {one.target for one in chosen_targets(calls, root, self._is_held)} if meant else set()
         )  # which are findings
         notes = [bootstrap_note(*map(self._line, one)) for one in meant if one.target not in known]
-        self._perhaps |= dict.fromkeys((*notes, *repeated_terms(graph)))
+        self._perhaps |= dict.fromkeys(notes)
 
     def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         tensors = [value for value in missed if isinstance(value, torch.Tensor)]
@@ -373,12 +394,15 @@ class GradientCuts:
         roots = [*seen, *self._recorder.called_modules()]
         called = {id(module()) for module in self._recorder.modules if module() is not None}
         why, backward = noticed(), self._roots[-1].backward
+        late = list(late_functions(frame, self._recorder.called_modules()))
         for one in fresh:
             owner = owner_of(one, roots, called)
             call = self._flow.read(one).call
             made = None if call == OUTSIDE else self._line(call)
             missing = MissingGradient(name=names[id(one)], kind="unread", noticed=why, backward=backward, made=made)
-            self._wanted[id(one)] = _Wanted(HiddenRef(one), missing, owner)
+            reader = next((functions for functions in late if functions.leads_to(one)), None)
+            kept = None if reader is None else reader._replace(values=())  # which would be kept alive
+            self._wanted[id(one)] = _Wanted(HiddenRef(one), missing, owner, kept)
 
     def _on_missing_grad(self, tensor: torch.Tensor, read: Read, frame: FrameType | None) -> None:
         """Look at a `.grad` that is None when the program reads it.

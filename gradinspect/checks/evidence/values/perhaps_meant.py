@@ -1,7 +1,6 @@
 """What is often a mistake, and as often meant: it is said in a note, and is never a finding.
 
-A loss that is added twice may be weighed so; a target through which gradients flow may belong to a residual that is to
-be minimized as a whole.
+A target through which gradients flow may belong to a residual that is to be minimized as a whole.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +8,7 @@ from typing import NamedTuple
 
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors, calls_behind
 from gradinspect.checks.findings import line_of
-from gradinspect.graph import Frame, Graph, Node, frame_of
-from gradinspect.units import format_count
+from gradinspect.graph import Frame
 
 _LINEAR = frozenset((
     "add", "sub", "mul", "rmul", "radd", "rsub", "neg", "unsqueeze", "squeeze", "view", "reshape", "float", "to",
@@ -47,26 +45,6 @@ def bootstrap_note(target: Frame | None, loss: Frame | None) -> str:
     )
 
 
-def repeated_terms(graph: Graph) -> Iterator[str]:
-    """Say which terms are added more than once to a loss, with a weight of 1."""
-    counts = [0] * len(graph.nodes)
-    adders: dict[int, list[Node]] = {}
-    for root in graph.roots:
-        counts[root.node] = 1
-    last = max((root.node for root in graph.roots), default=-1)
-    for number, node in enumerate(graph.nodes):  # from the root to the leaves
-        if number > last:  # nearly all of a graph is not part of the sum
-            return
-        if counts[number] > 1 and _is_scalar(node):
-            yield _repeated(graph, node, adders[number], counts[number])
-            continue
-        for edge in node.next_edges if counts[number] and _adds(node) else ():
-            if edge is not None:
-                counts[edge.next_node] += 1
-                last = max(last, edge.next_node)
-                adders.setdefault(edge.next_node, []).append(node)
-
-
 def _is_shifted(calls: Sequence[Call], target: Read) -> bool:
     """Return whether something without a graph is added to a target, as a reward is."""
     for number in calls_behind(calls, target, _LINEAR):
@@ -79,25 +57,3 @@ def _is_shifted(calls: Sequence[Call], target: Read) -> bool:
 def _leaves(calls: Sequence[Call], read: Read) -> set[int]:
     behind = ancestors(calls, read.call, stops_at_leaves=True) if read.call != OUTSIDE else set()
     return {one.leaf for number in behind for one in calls[number].reads if one.leaf != NO_LEAF and one.is_live}
-
-
-def _adds(node: Node) -> bool:
-    """Return whether a node adds single numbers up without weights."""
-    if node.name.startswith("StackBackward"):
-        return all(output is not None and len(output.shape) == 1 for output in node.forward_outputs)
-    weights = [value.value for value in node.saved if value.name == "_saved_alpha"]
-    return node.name.startswith("AddBackward") and _is_scalar(node) and all(weight == 1 for weight in weights)
-
-
-def _is_scalar(node: Node) -> bool:
-    return bool(node.forward_outputs) and all(
-        output is not None and not output.shape for output in node.forward_outputs
-    )
-
-
-def _repeated(graph: Graph, node: Node, adders: Sequence[Node], count: int) -> str:
-    lines = dict.fromkeys(line_of(frame_of(graph, one)) for one in reversed(adders))
-    return (
-        f"Perhaps meant: what {line_of(frame_of(graph, node))} computes is added to the loss "
-        f"{format_count(count, 'time')}, at {' and '.join(lines)}."
-    )

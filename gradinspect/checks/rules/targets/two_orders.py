@@ -12,7 +12,8 @@ ORDERS = Rule(
     summary="Two permutations were drawn, one for the inputs and one for the targets, so no pair is left.",
     explanation="x[torch.randperm(n)] and y[torch.randperm(n)] are put into two orders. Each example is then compared "
     "with the target of another one, and the best that a model can learn is the mean. Reported where everything that "
-    "a loss compares went through one permutation on one side and another one on the other.",
+    "a loss compares went through one permutation on one side and another one on the other. So do two loaders with "
+    "shuffle=True, one of inputs and one of targets, unless their generators have the same seed.",
     change="""\
   import torch
   from torch import nn
@@ -38,7 +39,9 @@ def order_findings(fact: TwoOrders) -> Iterator[Finding]:
         text=f"In each of {fact.num_calls} calls, the loss compares what one permutation of {fact.length:,} examples "
         "has ordered with what another one has: each example meets the target of another.",
         places=(*place_of("drawn", fact.first), *place_of("drawn", second), *place_of("loss", fact.used)),
-        remedy=f"Draw one permutation at {where}, and index inputs and targets with it.",
+        remedy="Let one loader draw the pairs: give it one dataset with both, such as TensorDataset(inputs, targets)."
+        if fact.are_loaders
+        else f"Draw one permutation at {where}, and index inputs and targets with it.",
     )
 
 

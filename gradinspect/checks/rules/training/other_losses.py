@@ -12,7 +12,8 @@ OTHER_LOSS = Rule(
     summary="An optimizer applies gradients that the backward for another optimizer has left.",
     explanation="The loss of a generator goes through the discriminator, and that of an actor through the critic, "
     "so its backward adds gradients there as well. They point the other way: they make the discriminator easier to "
-    "fool. The discriminator's gradients must be cleared before its own backward, not only after its own step. "
+    "fool. The discriminator's gradients must be cleared before its own backward, not only after its own step. So must "
+    "a generator's, if the fake that the discriminator learns from was not detached. "
     "Losses that are added up over several backward calls are not reported, nor are parameters that several "
     "optimizers train, nor a trunk that learns from the losses of all heads.",
     change="""\

@@ -106,3 +106,39 @@ def test_only_the_latest_parts_are_known() -> None:
             log.reached(CRITIC, GradientPart(2 + time, OWN, 7))
 
         assert (log.step(CRITIC, [CRITIC]) is not None) == is_left
+
+
+def rivals(*, through_both: bool = True, rival_steps: bool = False, line: int = OTHER) -> list[bool]:
+    """Let a discriminator and then a generator learn, and return for each step of the latter what it applies."""
+    maker, judge = CRITIC, ACTOR
+    log, found, time = OtherLosses(), [], 0
+    for _ in range(3):
+        log.cleared(maker)
+        log.cleared(judge)
+        time += 1
+        log.reached(maker, GradientPart(time, line, 3))
+        log.reached(judge, GradientPart(time, line, 5))
+        log.step(judge, [judge])
+        log.cleared(judge)
+        time += 1
+        log.reached(maker, GradientPart(time, OWN, 3))
+        if through_both:
+            log.reached(judge, GradientPart(time, OWN, 5))
+        found.append(log.step(maker, [maker]) is not None)
+        if rival_steps:
+            log.step(judge, [judge])
+    assert log.is_habit(maker) == all(found)
+    return found
+
+
+def test_what_the_discriminator_leaves_in_the_generator_is_found() -> None:
+    """Its own backward goes through both; and what it leaves in the discriminator is for nobody."""
+    assert rivals() == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    "options", [{"through_both": False}, {"rival_steps": True}, {"line": OWN}], ids=["a head", "both step", "one line"]
+)
+def test_what_a_head_leaves_in_its_trunk_is_not(options: dict[str, int]) -> None:
+    """Nor what both optimizers apply."""
+    assert not all(rivals(**options))  # type: ignore[arg-type]

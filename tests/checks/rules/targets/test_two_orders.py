@@ -16,3 +16,10 @@ def test_both_lines_are_named_where_there_are_two() -> None:
     assert one.remedy == "Draw one permutation at train.py:3, and index inputs and targets with it."
     assert "train.py:3 and train.py:7" in two.remedy
     assert [place.line for place in one.places] == [3, 7]
+
+
+def test_two_loaders_are_replaced_by_one() -> None:
+    """Of pairs."""
+    (one,) = order_findings(TwoOrders(length=20, num_calls=4, first=FIRST, second=USED, are_loaders=True))
+
+    assert one.remedy.startswith("Let one loader draw the pairs")

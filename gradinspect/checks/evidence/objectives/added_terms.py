@@ -1,0 +1,281 @@
+"""What is added up in a loss: a sum over the batch beside a mean, and a term that was computed and added twice.
+
+NOTE [Unlike reductions]
+A mean over a batch is as large for 16 examples as for 160, a sum is ten times as large. Of a loss that adds both up,
+the batch size says which one counts. Both have to come from the same values, with as many rows, so that a penalty of
+weights is none of them. A sum that was divided by the number of rows is a mean; one with a weight of a tenth or less
+has been balanced by hand, and one of an average over the rows does not grow with them.
+
+NOTE [Computed twice]
+`loss + criterion(out, y)` of a loss that has this term already is another tensor with the same value. It counts as the
+same only if the same functions have read the same tensors, and if both values are equal in each call that is looked at:
+the two labels of a mixture, which no function has made, are told apart by that. What one line computes twice is the
+round of a loop.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from msgspec import Struct
+
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.facts.objectives import RepeatedTerm, UnlikeReductions
+from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read
+from gradinspect.graph import Frame
+from gradinspect.recording.transparency.own_errors import OwnErrors
+from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.originals import ops
+
+LEAST_CALLS = 2  # of a line
+MOST_CALLS = 6
+LEAST_ROWS = 4
+LEAST_WEIGHT = 0.1  # of a sum, beside that of a mean
+MOST_TERMS = 200  # of one side of a sum, and calls between them
+_MOST_PAIRS = 500  # of calls that are compared
+_ADDS = frozenset(("add", "radd", "iadd"))
+_SUBTRACTS = frozenset(("sub", "rsub", "isub"))
+_PRODUCTS = frozenset(("mul", "multiply", "rmul", "imul"))
+_QUOTIENTS = frozenset(("div", "true_divide", "truediv"))
+_PASSES = frozenset(("neg", "float", "to", "squeeze"))
+_LOSSES = frozenset((
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "nll_loss", "kl_div",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "gaussian_nll_loss", "poisson_nll_loss",
+))  # fmt: skip
+_REDUCTION: Mapping[str, Literal["sum", "mean"]] = {"sum": "sum", "mean": "mean", "batchmean": "mean"}
+
+
+class _Reduced(NamedTuple):
+    """A call that made one number of all rows."""
+
+    kind: Literal["sum", "mean"]
+    rows: int
+
+
+class _Term(NamedTuple):
+    """A term of a sum, and what it is multiplied with there."""
+
+    call: int
+    weight: float
+
+
+class _Pair(Struct):
+    """What the calls of a line have added up."""
+
+    num_calls: int = 0
+    num_unlike: int = 0
+    num_twice: int = 0
+    unlike: tuple[int, int] | None = None  # the calls of a sum and of a mean
+    rows: int = 0
+    twice: tuple[int, int] | None = None
+
+
+class AddedTermLog:
+    """Looks at sums of two numbers. NOTE [Unlike reductions], NOTE [Computed twice]."""
+
+    functions = _LOSSES | frozenset(("sum", "mean"))
+
+    def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
+        """Share the calls that made the terms; what is too long is counted."""
+        self._flow = flow
+        self._errors = errors
+        self._reduced: dict[int, _Reduced] = {}  # by the call
+        self._over_rows: set[int] = set()  # calls that reduce the first axis, and leave others
+        self._weights: dict[int, float] = {}  # by the call of a product with a number
+        self._values: dict[int, float] = {}  # of what was added, by the call that made it
+        self._seen: dict[int | None, _Pair] = {}
+
+    def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], _number: int | None) -> None:
+        """Look at a call that has returned, given the frame that it is on."""
+        first: Any = args[0] if args else kwargs.get("input")
+        if type(first) is not torch.Tensor or not first.requires_grad or not first.shape:
+            return
+        call, num_axes = len(self._flow.calls), len(first.shape)
+        if function in _LOSSES:
+            kind = _REDUCTION.get(kwargs.get("reduction", "mean"))
+            if kind is not None:
+                self._reduced[call] = _Reduced(kind, first.shape[0])
+            return
+        axes = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        if axes is None or num_axes == 1:
+            self._reduced[call] = _Reduced("sum" if function == "sum" else "mean", first.shape[0])
+        elif _has_first(axes, num_axes):
+            self._over_rows.add(call)
+
+    def weighed(self, function: str, weight: Any) -> None:
+        """Note a product with a number."""
+        if isinstance(weight, int | float) and weight:
+            self._weights[len(self._flow.calls)] = 1 / weight if function in _QUOTIENTS else float(weight)
+
+    def added(self, function: str, first: torch.Tensor, second: torch.Tensor, number: int | None) -> None:
+        """Look at the sum of two numbers that have a graph."""
+        seen = self._seen.setdefault(number, _Pair())
+        if seen.num_calls >= MOST_CALLS or number is None:
+            return
+        seen.num_calls += 1
+        one, other = self._flow.read(first), self._flow.read(second)
+        self._compare_reductions(seen, one, other)
+        if function in _ADDS:
+            self._compare_values(seen, (one, first), (other, second))
+
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[UnlikeReductions | RepeatedTerm]:
+        """Yield the lines where it was so in every call."""
+        calls = self._flow.calls
+        for number, seen in self._seen.items():
+            if seen.unlike is not None and seen.num_unlike == seen.num_calls >= LEAST_CALLS:
+                summed, mean = (frame_of(calls[call].frame) for call in seen.unlike)
+                yield UnlikeReductions(
+                    rows=seen.rows, num_calls=seen.num_calls, summed=summed, averaged=mean, used=frame_of(number)
+                )
+            if seen.twice is not None and seen.num_twice == seen.num_calls >= LEAST_CALLS:
+                first, again = (frame_of(calls[call].frame) for call in seen.twice)
+                yield RepeatedTerm(count=2, first=first, again=again, used=(frame_of(number),))
+
+    def _compare_reductions(self, seen: _Pair, one: Read, other: Read) -> None:
+        """Look for a sum on one side, and a mean on the other."""
+        sides = [[*self._terms(read)] for read in (one, other)]
+        for mine, its in (sides, sides[::-1]):
+            for summed in mine:
+                for mean in its:
+                    rows = self._unlike_rows(summed, mean)
+                    if rows:
+                        seen.unlike, seen.rows = (summed.call, mean.call), rows
+                        seen.num_unlike += 1
+                        return
+
+    def _terms(self, read: Read) -> Iterator[_Term]:
+        """Yield what is added up, as far as it is known what it is multiplied with."""
+        calls, todo, count = self._flow.calls, [(read, 1.0)], 0
+        while todo:
+            one, weight = todo.pop()
+            if not one.leads_back or one.call == OUTSIDE:
+                continue
+            count += 1
+            if self._is_too_many(count):
+                return
+            call = calls[one.call]
+            name = call.name.strip("_")
+            factor = self._factor(one.call, name)
+            if factor is not None:
+                todo += [(each, weight * factor) for each in call.reads]
+            elif name not in _PRODUCTS | _QUOTIENTS:
+                yield _Term(one.call, weight)
+
+    def _is_too_many(self, count: int) -> bool:
+        if count > MOST_TERMS:
+            self._errors.pass_over("term of a loss", f"after the first {MOST_TERMS} of a sum")
+        return count > MOST_TERMS
+
+    def _factor(self, number: int, name: str) -> float | None:
+        """Return by what a call multiplies each number that it passes on; None if it does something else."""
+        if name in _ADDS | _SUBTRACTS | _PASSES:
+            return 1.0
+        return self._weights.get(number)
+
+    def _unlike_rows(self, summed: _Term, mean: _Term) -> int:
+        """Return how many rows one term sums up, if the other one is a mean of as many of the same batch."""
+        one, other = self._reduced.get(summed.call), self._reduced.get(mean.call)
+        if one is None or other is None or (one.kind, other.kind) != ("sum", "mean"):
+            return 0
+        few, many = sorted((one.rows, other.rows))
+        weight = abs(summed.weight / mean.weight) * self._weight_inside(summed.call)
+        is_balanced = weight < LEAST_WEIGHT or weight * one.rows < 2
+        if few < LEAST_ROWS or many % few or is_balanced:
+            return 0
+        its, mine = (_way_back(self._flow.calls, one.call) for one in (mean, summed))
+        is_same = bool(mine & its) and self._over_rows.isdisjoint(mine - its)
+        return one.rows if is_same else 0
+
+    def _weight_inside(self, call: int) -> float:
+        """Return what the values of a sum were multiplied with before they were added up."""
+        weight, calls = 1.0, self._flow.calls
+        read = calls[call].reads[0] if calls[call].reads else Read()
+        while read.leads_back and read.call != OUTSIDE:
+            made = calls[read.call]
+            factor = self._weights.get(read.call, 1.0 if made.name.strip("_") in _PASSES | {"sum"} else None)
+            if factor is None:
+                break
+            weight *= abs(factor)
+            read = made.reads[0]
+        return weight
+
+    def _compare_values(self, seen: _Pair, one: tuple[Read, torch.Tensor], other: tuple[Read, torch.Tensor]) -> None:
+        """Look for a term on one side that is on the other one too."""
+        calls = self._flow.calls
+        keys = [_peeled(calls, read) for read, _ in (one, other)]
+        with unobserved():
+            for key, (_, tensor) in zip(keys, (one, other), strict=True):
+                if key != OUTSIDE and not ops.is_complex(tensor):
+                    self._values.setdefault(key, float(ops.item(ops.detach(tensor))))
+        sides = [[*self._addends(key)] for key in keys]
+        for mine in sides[0]:
+            for its in sides[1]:
+                if mine != its and self._is_same(mine, its):
+                    seen.twice = (min(mine, its), max(mine, its))
+                    seen.num_twice += 1
+                    return
+
+    def _addends(self, key: int) -> Iterator[int]:
+        """Yield the calls of what is added up, if the values are known."""
+        calls, todo, count = self._flow.calls, [key], 0
+        while todo:
+            one, count = todo.pop(), count + 1
+            if one == OUTSIDE:
+                continue
+            if self._is_too_many(count):
+                return
+            if one in self._values:
+                yield one
+            if calls[one].name.strip("_") in _ADDS:
+                todo += [_peeled(calls, read) for read in calls[one].reads if read.leads_back]
+
+    def _is_same(self, one: int, other: int) -> bool:
+        calls, value = self._flow.calls, self._values[one]
+        is_equal = value and math.isfinite(value) and value == self._values[other]
+        return bool(is_equal) and calls[one].frame != calls[other].frame and _computes_same(calls, one, other)
+
+
+def _has_first(axes: Any, num_axes: int) -> bool:
+    """Return whether axes, as a reduction is given them, have the first one."""
+    given = axes if isinstance(axes, tuple | list) else (axes,)
+    return any(isinstance(axis, int) and axis in (0, -num_axes) for axis in given)
+
+
+def _way_back(calls: Sequence[Call], call: int) -> set[int]:
+    """Collect what a gradient comes to before it comes to a leaf, without the call itself."""
+    todo, seen = [call], set[int]()
+    while todo:
+        behind = [read.call for read in calls[todo.pop()].reads if read.leads_back and read.call != OUTSIDE]
+        todo += [one for one in behind if one not in seen]
+        seen.update(behind)
+    return seen
+
+
+def _peeled(calls: Sequence[Call], read: Read) -> int:
+    """Return the call that made a number, before one that has added a number without a graph, as sum() adds 0."""
+    call = read.call if read.leads_back else OUTSIDE
+    while call != OUTSIDE and calls[call].name.strip("_") in _ADDS and len(calls[call].reads) == 1:
+        before = calls[call].reads[0]
+        call = before.call if before.leads_back else OUTSIDE
+    return call
+
+
+def _computes_same(calls: Sequence[Call], one: int, other: int) -> bool:
+    """Return whether two calls are of the same function, on what the same functions have made of the same tensors."""
+    todo, seen = [(one, other)], set[tuple[int, int]]()
+    while todo:
+        pair = todo.pop()
+        if pair[0] == pair[1] or pair in seen:
+            continue
+        seen.add(pair)
+        first, second = (calls[number] for number in pair)
+        if OUTSIDE in pair or first.op != second.op or len(first.reads) != len(second.reads):
+            return False
+        if len(seen) > _MOST_PAIRS:
+            return False
+        for mine, its in zip(first.reads, second.reads, strict=True):
+            if mine.leaf != its.leaf:
+                return False
+            todo.append((mine.call, its.call))
+    return True

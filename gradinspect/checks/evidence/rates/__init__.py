@@ -1,0 +1,1 @@
+"""What schedulers make of the learning rate."""

@@ -1,0 +1,1 @@
+"""Rules about learning rates and what schedules them."""
