@@ -90,16 +90,16 @@ graph      36 nodes, 14 leaves, depth 17
            net.0-5 Sequential ×6, net.6 Linear
            gradinspect trace train.py -- --lr 0.1
 memory     56.8 KiB held (+ 81.0 KiB of weights, in memory anyway)
-             net.0-5  Sequential ×6, 8.0 KiB each   48.0 KiB   85%
-             net.6  Linear                           8.0 KiB   14%
-             (outside of these)                        772 B    1%
+             net.0-5  Sequential ×6, 8.0 KiB each     48.0 KiB   85%
+             net.6  Linear                             8.0 KiB   14%
+             (outside of these), mostly train.py:10      772 B    1%
            gradinspect memory train.py -- --lr 0.1
 check      No problems found in 12 backward calls.
            gradinspect check train.py -- --lr 0.1
 gradients  The gradient falls 197-fold from net.6 (1.5e-01) to net.0.0
            (7.8e-04).
            gradinspect grads train.py -- --lr 0.1
-peak       458.4 KiB in forward, in 1 whole step, measured
+peak       458.4 KiB in forward, measured in 1 whole step
            197.1 KiB optimizer state, 98.5 KiB gradients, 98.5 KiB parameters
            gradinspect fit train.py -- --lr 0.1
 """)

@@ -18,8 +18,16 @@ from gradinspect.analyses.gradients.observed import (
     unmeasured_notes,
 )
 from gradinspect.analyses.memory.held import Memory, measure_memory
-from gradinspect.analyses.memory.rows import OUTSIDE, rows_by_line
-from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, StepMemory, groups_by, is_accelerator, on_device
+from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages, rows_by_line
+from gradinspect.analyses.memory.step import (
+    KIND_NAMES,
+    KINDS,
+    StepMemory,
+    groups_by,
+    is_accelerator,
+    on_device,
+    phase_name,
+)
 from gradinspect.analyses.memory.tree import ModuleBytes, contents, module_tree
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
@@ -28,7 +36,7 @@ from gradinspect.analyses.summary import summarize
 from gradinspect.checks.findings import Finding, Findings, place_to_change
 from gradinspect.checks.overview import Overview
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, ModuleCall
+from gradinspect.graph import Graph, ModuleCall, source_of
 from gradinspect.renderers.terminal.compilation import format_compilation
 from gradinspect.renderers.terminal.gradients.call import GradientsPage, number
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -125,7 +133,9 @@ class OverviewPage(Page):
         for group in alike(tree, lambda module: (module.path,), contents):
             sizes = [module.total_bytes for module in group]
             if group[0].label == OUTSIDE:
-                yield "(outside of these)" if around is not None else OUTSIDE, sum(sizes)
+                name = "(outside of these)" if around is not None else OUTSIDE
+                line = _line_outside(graph, held, [module.path for module in tree if module.label != OUTSIDE])
+                yield _longest((f"{name}, mostly {line}", name) if line else (name,), room), sum(sizes)
                 continue
             name = self._block([module.path for module in group], group[0].class_name, graph.model_name)
             words = [name]
@@ -133,7 +143,7 @@ class OverviewPage(Page):
                 words.insert(0, f"{name}, {format_bytes_between(min(sizes), max(sizes))} each")
             if odd := odd_one(sizes):
                 words.insert(0, f"{name}, {group[odd[0]].label}: {format_times(odd[1])} the others")
-            yield next((text for text in words if cell_len(self.visible(text)) <= room), name), sum(sizes)
+            yield _longest([*map(self.visible, words)], room), sum(sizes)
 
     def _block(self, paths: Sequence[str], class_name: str, model: str, gap: str = GAP) -> str:
         """Name equal blocks, or one module: `h.0-11  Block ×12`."""
@@ -183,9 +193,29 @@ class OverviewPage(Page):
 
     def _peak(self, memory: StepMemory) -> Iterator[str]:
         whole = format_count(memory.asked - 1, "whole step")  # the first one was under way
-        yield f"{format_bytes(memory.peak_bytes)}{on_device(memory)} in {memory.at.phase}, in {whole}, measured"
+        yield f"{format_bytes(memory.peak_bytes)}{on_device(memory)} {phase_name(memory.at.phase)}, measured in {whole}"
         groups = groups_by(memory, "kind")
         yield ", ".join(f"{format_bytes(group.num_bytes)} {group.label}" for group in groups[:MAX_HOLDERS])
+
+
+def _longest(words: Sequence[str], room: int) -> str:
+    """Return the first that fits, or else the last."""
+    return next((text for text in words if cell_len(text) <= room), words[-1])
+
+
+def _line_outside(graph: Graph, held: Memory, paths: Sequence[str]) -> str:
+    """Name the line that holds more than half of what is outside of some modules; "": none does."""
+    inside = set[int | None]()
+    for place, call in enumerate(graph.modules):  # a call comes after its enclosing call
+        if call.path in paths or call.parent in inside:
+            inside.add(place)
+    sizes = Counter[str]()
+    for storage in extra_storages(held):
+        node = graph.nodes[storage.counted_by]
+        if node.module not in inside:
+            sizes[source_of(graph, node) or ""] += storage.num_bytes
+    line, most = max(sizes.items(), key=lambda item: item[1], default=("", 0))
+    return line.rpartition("/")[2] if 2 * most > sizes.total() else ""
 
 
 def _reached(graph: Graph) -> str:
