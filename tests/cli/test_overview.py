@@ -157,6 +157,32 @@ def test_blocks_that_alternate_are_folded(tmp_path: Path) -> None:
     assert "             norms.0-4  LayerNorm ×5, 2.5 KiB each                12.5 KiB   25%" in lines
 
 
+def test_other_lines_that_call_backward_are_named(tmp_path: Path) -> None:
+    """Those of the calls that were checked, each once, and not the one whose graph is shown."""
+    (tmp_path / "gan.py").write_text(
+        "import torch\nw = torch.ones(2, requires_grad=True)\nfor step in range(3):\n"
+        "    (w * 2).sum().backward()\n    (w * 3).mean().backward()\n"
+    )
+    first = gradinspect("gan.py", cwd=tmp_path).stdout.splitlines()
+    found = json.loads(gradinspect("overview", "gan.py", "--format", "json", cwd=tmp_path).stdout)
+
+    assert first[1] == "also #2 gan.py:5 (w * 3).mean().backward(); trace --backward N shows one"
+    assert [(call["number"], call["line"]) for call in found["other_calls"]] == [(2, 5)]
+    assert gradinspect("trace", "gan.py", "--backward", "2", cwd=tmp_path).stdout.startswith("backward #2  gan.py:5")
+
+
+def test_calls_of_autograd_grad_are_shown_by_trace(tmp_path: Path) -> None:
+    """The option that is named is one of the verb that is named."""
+    (tmp_path / "penalty.py").write_text(
+        "import torch\nw = torch.ones(2, requires_grad=True)\n"
+        "g, = torch.autograd.grad((w ** 3).sum(), w, create_graph=True)\ng.sum().backward()\n"
+    )
+    line = gradinspect("penalty.py", cwd=tmp_path).stdout.splitlines()[1]
+
+    assert line == "1 autograd.grad call before it; trace --grad N shows one"
+    assert gradinspect("trace", "penalty.py", "--grad", "1", cwd=tmp_path).returncode == 0
+
+
 def test_the_program_is_left_as_it_was(train: Path) -> None:
     """It ends with the same bits, and prints what it prints."""
     plain = gradinspect("trace", train, "--continue").stdout.splitlines()[0]

@@ -34,18 +34,20 @@ from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import alike, format_times, name_by_indices, odd_one
 from gradinspect.analyses.summary import summarize
 from gradinspect.checks.findings import Finding, Findings, place_to_change
-from gradinspect.checks.overview import Overview
+from gradinspect.checks.overview import OtherCall, Overview
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, ModuleCall, source_of
 from gradinspect.renderers.terminal.compilation import format_compilation
 from gradinspect.renderers.terminal.gradients.call import GradientsPage, number
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.renderers.terminal.text import listed_within, wrap
+from gradinspect.renderers.terminal.text import cut_end, listed_within, wrap
 from gradinspect.units import format_bytes, format_calls, format_count, format_held, format_share
 
 LABEL_CELLS: Final = 11
 MAX_HOLDERS: Final = 3
 MAX_FINDINGS: Final = 3
+MAX_CALLS: Final = 3  # on other lines
+MAX_CALL: Final = 48  # cells for each
 MAX_NOTES: Final = 2
 NEARLY_ALL: Final = 0.9  # a module with more than this share says little: what is inside of it is shown
 LONGEST_VERB: Final = "memory"
@@ -70,6 +72,7 @@ class OverviewPage(Page):
         if cell_len(f"gradinspect {LONGEST_VERB} {given}") > room:
             source = self.ellipsis
         yield from self.capture_lines(graph)
+        yield from self._others(found.other_calls, names_option=bool(source))
         yield from self._part("graph", "trace", source, self._graph(found.whole))
         yield from self._part("memory", "memory", source, self._held(found.whole))
         checked = [NOT_CHECKED] if findings is None else self._checked(findings)
@@ -82,6 +85,20 @@ class OverviewPage(Page):
             lines = wrap(given, room, break_on_hyphens=False)
             yield from (Text(f"{source if not index else '':<{LABEL_CELLS}}", "cyan").append(line, "dim")
                         for index, line in enumerate(lines))  # fmt: skip
+
+    def other_calls(self, text: str) -> Iterator[Text]:
+        """Yield which other calls could be shown; the overview itself has no option for that."""
+        if text:
+            yield Text(self.fit(f"{text}; trace --grad N shows one", self.width), "bold")
+
+    def _others(self, calls: Sequence[OtherCall], *, names_option: bool) -> Iterator[Text]:
+        """Yield where else the program calls backward, which is not looked at below."""
+        lines = (f"#{call.number} {call.file.rpartition('/')[2]}:{call.line} {call.code}".rstrip() for call in calls)
+        told = [cut_end(self.visible(line), MAX_CALL, self.ellipsis) for line in lines]
+        if told:
+            rest = [f"{len(told) - MAX_CALLS:,} more"] if len(told) > MAX_CALLS else []
+            how = "; trace --backward N shows one" if names_option else ""
+            yield from self.wrapped(f"also {', '.join([*told[:MAX_CALLS], *rest])}{how}", "bold")
 
     def _part(self, label: str, verb: str, source: str, lines: Sequence[str] | Iterator[str]) -> Iterator[Text]:
         """Yield a headline, its rows, and the command that shows more."""

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from strategies import graphs
 
 from gradinspect.checks.findings import Finding, Findings, Place
-from gradinspect.checks.overview import Overview
+from gradinspect.checks.overview import OtherCall, Overview
 from gradinspect.graph import Edge, Frame, Graph, ModuleCall, Storage
 from gradinspect.renderers.terminal.overview import OverviewPage
 
@@ -105,6 +105,28 @@ gradients  Not measured: backward did not run to its end.
 peak       No.
            gradinspect fit train.py
 """)
+
+
+def test_backward_calls_on_other_lines_are_named() -> None:
+    """A generator's loss is called after the discriminator's; a long line of code keeps its beginning."""
+    codes = ("d_fake.backward()", "opt.zero_grad(); (g_loss + penalty).backward(); opt.step()", "c()", "d()")
+    calls = tuple(
+        OtherCall(number=place + 2, file="src/gan.py", line=30 + place, code=code) for place, code in enumerate(codes)
+    )
+    found = Overview(source="gan.py", graph=product_plus_two(), findings=checked(), other_calls=calls)
+    page = text(found).splitlines()
+
+    assert page[:4] == snapshot(
+        [
+            "backward #1",
+            "also #2 gan.py:30 d_fake.backward(), #3 gan.py:31 opt.zero_grad(); (g_loss +",
+            "  penalty…, #4 gan.py:32 c(), 1 more; trace --backward N shows one",
+            "graph      3 nodes, 1 leaf, depth 3",
+        ]
+    )
+    assert max(map(cell_len, page)) <= 80
+    assert "also" not in text(replace(found, other_calls=()))
+    assert "--backward" not in text(found, source="")
 
 
 @pytest.mark.parametrize("is_complete", [True, False])
