@@ -99,7 +99,9 @@ class Findings(Shown, Record, frozen=True, kw_only=True):
 
 
 def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:
-    """Return the line that wrote, detached or failed: the second that a finding names, if it is in the program's files.
+    """Return the line that wrote, detached or failed, which has to be in the program's files if any is.
+
+    It is the second that a finding names, or the first where backward comes next: what it made came to light there.
 
     Args:
         finding: The finding.
@@ -108,7 +110,7 @@ def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:
     main = [place for place in finding.places if place.role != CALLED]
     if not main:
         return None
-    place = main[min(1, len(main) - 1)]
+    place = main[1] if len(main) > 1 and main[1].role != BACKWARD else main[0]
     return place if place.file in own else next((one for one in finding.places if one.file in own), place)
 
 

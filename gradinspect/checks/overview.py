@@ -9,12 +9,22 @@ from gradinspect.graph import Graph, Record
 from gradinspect.methods import Shown
 
 
+class OtherCall(Record, frozen=True):
+    """The first backward() call on another line of the program, such as that of a generator."""
+
+    number: int
+    file: str
+    line: int
+    code: str
+
+
 class Overview(Shown, Record, frozen=True, kw_only=True):
     """The headlines of one run."""
 
     source: str
     graph: Graph  # of the first backward() call that was observed, with its gradients if it has completed
     opened: Graph | None = None  # the same with what is inside compiled nodes, before it ran; None: there is none
+    other_calls: tuple[OtherCall, ...] = ()  # that were seen on other lines than that of the graph
     findings: Findings | None  # None: nothing was checked, as in a capture file
     step_memory: StepMemory | None = None  # of the steps that follow those that were checked
     no_memory: str = ""  # why there is none, in a sentence

@@ -24,7 +24,10 @@ def find(
     request: Request,
     *,
     condition: Annotated[
-        str, typer.Argument(metavar="CONDITION", help="bytes, class, dtype, flops, line, module, name, shape, status.")
+        str,
+        typer.Argument(
+            metavar="CONDITION", help="bytes, class, dtype, flops, hooks, line, module, name, shape, status."
+        ),
     ],
     full: Annotated[bool, typer.Option("--full", help="Each node in a row of its own.")] = False,
     output_format: Annotated[

@@ -21,7 +21,7 @@ from gradinspect.analyses.memory.rows import (
     rows_by_operator,
     rows_by_storage,
 )
-from gradinspect.analyses.memory.tree import largest_modules, module_tree, sorted_modules
+from gradinspect.analyses.memory.tree import ModuleBytes, largest_modules, module_tree, sorted_modules
 from gradinspect.analyses.selection.node_conditions import chosen_nodes
 from gradinspect.analyses.selection.rows import RowChoice, sorted_rows
 from gradinspect.analyses.summary import describe_capture
@@ -214,6 +214,7 @@ def _page(
     yield from page.head(measured, graph, options.moment)
     yield Text()
     total = measured.extra_bytes
+    tree: Sequence[ModuleBytes] = ()
     if options.by == "module":
         tree = sorted_modules(module_tree(graph, measured, folds=not options.full), options.sort)
         tree = tree if options.top is None else largest_modules(tree, options.top)
@@ -227,10 +228,9 @@ def _page(
             rows = [row for row in rows if row.nodes and graph.nodes[row.nodes[0]].frame is None]
         if rows or rest or options.by != "line":
             yield from page.table(options.by if options.by != "line" else "", rows, rest, total)
-    notes = memory_notes(graph, measured)
-    if notes:
-        yield Text()
-        yield from page.notes(notes)
+    below = [*page.own_code(tree, total), *page.notes(memory_notes(graph, measured))]
+    if below:
+        yield from (Text(), *below)
 
 
 def _data(graph: Graph, measured: Memory, options: _Options, output_format: str) -> str:

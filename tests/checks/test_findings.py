@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gradinspect.checks.findings import (
     Finding,
     Findings,
+    Place,
     caller_in,
     caller_of_helper,
     check_codes,
@@ -81,6 +82,19 @@ def test_the_line_to_change_is_the_second_of_the_program_itself() -> None:
     assert line_to_change(set()) == 5
     assert line_to_change({"train.py"}, ONCE) == 9
     assert line_to_change({"train.py"}, replace(ONCE, places=())) is None
+
+
+def test_the_line_to_change_is_not_that_of_backward_where_another_is_named_before_it() -> None:
+    """A root whose gradient is infinite at 0 was made elsewhere; alone, the line of backward is the one there is."""
+    made, backward, step = (place_of(role, frame(n))[0] for role, n in (("made", 3), ("backward", 9), ("step", 10)))
+
+    def line_to_change(*places: Place) -> int | None:
+        place = place_to_change(replace(ONCE, places=places), {"train.py"})
+        return None if place is None else place.line
+
+    assert line_to_change(made, backward, step) == line_to_change(made, backward) == 3
+    assert line_to_change(backward, step) == 10
+    assert line_to_change(backward) == 9
 
 
 def test_the_caller_of_a_helper_is_named() -> None:

@@ -56,7 +56,11 @@ def test_json_within_a_budget(capsys: pytest.CaptureFixture[str]) -> None:
         (["find", "run.json", "bytes>>1"], "The condition 'bytes>>1' cannot be read"),
         (["find", "run.json", "size>1"], 'This table has no field "size". Available: bytes, class'),
         (["find", "run.json", "bytes>1", "--budget", "900"], "'--budget 900' is for JSON. Add --format json."),
-        (["find", "run.json"], "Missing argument"),
+        (
+            ["find", "run.json"],
+            "Missing argument 'CONDITION': bytes, class, dtype, flops, hooks, line, module, name, shape, status.",
+        ),
+        (["plan", "train.py"], "Missing option '--fit': Available memory, such as 24GiB. Try: gradinspect plan --help"),
         (["trace", "run.json", "--where", "bytes>1GiB"], "No node matches 'where bytes>1GiB'."),
     ],
 )

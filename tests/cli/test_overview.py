@@ -90,16 +90,16 @@ graph      36 nodes, 14 leaves, depth 17
            net.0-5 Sequential ×6, net.6 Linear
            gradinspect trace train.py -- --lr 0.1
 memory     56.8 KiB held (+ 81.0 KiB of weights, in memory anyway)
-             net.0-5  Sequential ×6, 8.0 KiB each   48.0 KiB   85%
-             net.6  Linear                           8.0 KiB   14%
-             (outside of these)                        772 B    1%
+             net.0-5  Sequential ×6, 8.0 KiB each     48.0 KiB   85%
+             net.6  Linear                             8.0 KiB   14%
+             (outside of these), mostly train.py:10      772 B    1%
            gradinspect memory train.py -- --lr 0.1
 check      No problems found in 12 backward calls.
            gradinspect check train.py -- --lr 0.1
 gradients  The gradient falls 197-fold from net.6 (1.5e-01) to net.0.0
            (7.8e-04).
            gradinspect grads train.py -- --lr 0.1
-peak       458.4 KiB in forward, in 1 whole step, measured
+peak       458.4 KiB in forward, measured in 1 whole step
            197.1 KiB optimizer state, 98.5 KiB gradients, 98.5 KiB parameters
            gradinspect fit train.py -- --lr 0.1
 """)
@@ -155,6 +155,32 @@ def test_blocks_that_alternate_are_folded(tmp_path: Path) -> None:
     assert "           ups.0-4 Linear ×5, down.0-4 Linear ×5, norms.0-4 LayerNorm ×5" in lines
     assert "             down.0-4  Linear ×5, down.4: 10.0 times the others   28.0 KiB   55%" in lines
     assert "             norms.0-4  LayerNorm ×5, 2.5 KiB each                12.5 KiB   25%" in lines
+
+
+def test_other_lines_that_call_backward_are_named(tmp_path: Path) -> None:
+    """Those of the calls that were checked, each once, and not the one whose graph is shown."""
+    (tmp_path / "gan.py").write_text(
+        "import torch\nw = torch.ones(2, requires_grad=True)\nfor step in range(3):\n"
+        "    (w * 2).sum().backward()\n    (w * 3).mean().backward()\n"
+    )
+    first = gradinspect("gan.py", cwd=tmp_path).stdout.splitlines()
+    found = json.loads(gradinspect("overview", "gan.py", "--format", "json", cwd=tmp_path).stdout)
+
+    assert first[1] == "also #2 gan.py:5 (w * 3).mean().backward(); trace --backward N shows one"
+    assert [(call["number"], call["line"]) for call in found["other_calls"]] == [(2, 5)]
+    assert gradinspect("trace", "gan.py", "--backward", "2", cwd=tmp_path).stdout.startswith("backward #2  gan.py:5")
+
+
+def test_calls_of_autograd_grad_are_shown_by_trace(tmp_path: Path) -> None:
+    """The option that is named is one of the verb that is named."""
+    (tmp_path / "penalty.py").write_text(
+        "import torch\nw = torch.ones(2, requires_grad=True)\n"
+        "g, = torch.autograd.grad((w ** 3).sum(), w, create_graph=True)\ng.sum().backward()\n"
+    )
+    line = gradinspect("penalty.py", cwd=tmp_path).stdout.splitlines()[1]
+
+    assert line == "1 autograd.grad call before it; trace --grad N shows one"
+    assert gradinspect("trace", "penalty.py", "--grad", "1", cwd=tmp_path).returncode == 0
 
 
 def test_the_program_is_left_as_it_was(train: Path) -> None:

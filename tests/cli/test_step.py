@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from runs import gradinspect
 
+from gradinspect.cli.output.debugger import COMMANDS
+
 PRODUCT = """\
 import torch
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -106,6 +108,8 @@ def test_commands_that_go_wrong_say_so(product: Path) -> None:
         "s",
         "up",
         "print 1/0",
+        "print grad",
+        "nodes",
         "help",
         "c",
     )
@@ -117,16 +121,40 @@ def test_commands_that_go_wrong_say_so(product: Path) -> None:
         "There is no command 'foo'.",
         "This is the root.",
         "ZeroDivisionError: division by zero",
-        "run until that node has run: until #12.",
+        "NameError: name 'grad' is not defined. Available: incoming, outgoing, saved, node, torch.",
+        "There is no command 'nodes'. Try help.",
+        "run until such a node has run: until #12.",
     ):
         assert sentence in done.stdout
     assert done.stdout.endswith(END)
+
+
+@pytest.mark.parametrize("what", ["2", "#2", "w", "w*", "product.py:4"])
+def test_until_stops_once_at_what_a_breakpoint_may_name(product: Path, what: str) -> None:
+    """A node, a parameter or a line; and an expression needs no command."""
+    done = step(product, f"until {what}", "incoming[0] * 2", "c")
+
+    node = "#1 MulBackward0" if ":" in what else "#2 AccumulateGrad w"
+    value = "f32[3]  norm 3.46, 2 to 2" if ":" in what else "f32[]  12"
+    assert f"(step) until {what}\n{node}" in done.stdout
+    assert f"(step) incoming[0] * 2\n{value}" in done.stdout
+    assert done.stdout.endswith(END)
+
+
+def test_no_line_of_the_help_is_wider_than_the_screen(product: Path) -> None:
+    """Of the list of commands, and of each one."""
+    done = step(product, "help", *(f"help {name}" for name in COMMANDS), "c")
+
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
         ("until #99", "There is no node '#99'. The nodes are #0 to #3."),
+        ("until 0", "#0 has run already."),
+        ("until", "There is no node ''. The nodes are #0 to #3."),
+        ("until Nothing", 'No class, module or parameter matches "Nothing".'),
         ("break Nothing", 'No class, module or parameter matches "Nothing".'),
         ("watch y", 'No parameter matches "y". Available: "w", "x".'),
     ],

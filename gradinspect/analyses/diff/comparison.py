@@ -1,5 +1,7 @@
 """Compare two graphs: the entry to this package."""
 
+from collections import Counter
+
 from msgspec.structs import replace
 
 from gradinspect.analyses.diff.changes import changed_nodes
@@ -83,8 +85,16 @@ def _totals(before: Graph, after: Graph, *, are_equal: bool) -> GraphDiff:
     nodes, edges, leaves, held, weights = pairs
     versions = (before.torch_version, after.torch_version)
     return GraphDiff(
-        nodes=nodes, edges=edges, leaves=leaves, held_bytes=held, weight_bytes=weights, torch_versions=versions
-    )
+        nodes=nodes, edges=edges, leaves=leaves, held_bytes=held, weight_bytes=weights, torch_versions=versions,
+        classes=_classes(before, after),
+    )  # fmt: skip
+
+
+def _classes(before: Graph, after: Graph) -> dict[str, Pair]:
+    """Count the nodes of each class, and keep those whose numbers differ."""
+    mine, theirs = (Counter(node.name for node in graph.nodes) for graph in (before, after))
+    pairs = {name: Pair(mine[name], theirs[name]) for name in (mine | theirs) if mine[name] != theirs[name]}
+    return dict(sorted(pairs.items(), key=lambda item: (-abs(item[1].change), item[0])))
 
 
 def _figures(graph: Graph) -> tuple[int, ...]:
@@ -109,7 +119,10 @@ def _with_changes(
     )
     modules = () if "order" in ignored else tuple(module_changes(before, after, matching.calls))
     return GraphDiff(
-        **{name: getattr(totals, name) for name in ("nodes", "edges", "leaves", "held_bytes", "weight_bytes")},
+        **{
+            name: getattr(totals, name)
+            for name in ("nodes", "edges", "leaves", "held_bytes", "weight_bytes", "classes")
+        },
         torch_versions=totals.torch_versions,
         added=tuple(added),
         removed=tuple(removed),

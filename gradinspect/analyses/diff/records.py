@@ -2,6 +2,8 @@
 
 from typing import Literal, TypeAlias
 
+from msgspec import field
+
 from gradinspect.analyses.structure.name_folding import OddOne
 from gradinspect.graph import Record, TensorInfo
 from gradinspect.methods import Shown
@@ -137,6 +139,7 @@ class GraphDiff(Shown, Record, frozen=True):
     module_changes: tuple[ModuleChange, ...] = ()
     values: ValueDiff | None = None  # None: not compared
     is_held_changed: bool = False  # bytes held differ, and are not ignored
+    classes: dict[str, Pair] = field(default_factory=dict)  # nodes of each class, where the numbers differ
 
     @property
     def is_empty(self) -> bool:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.explain.double_backward import DoubleBackward, double_backward
 from gradinspect.analyses.explain.hand_written import COMPOSED, HAND_WRITTEN, HandWritten
 from gradinspect.analyses.memory.saved_rows import saved_rows_of
-from gradinspect.analyses.structure.node_names import function_words
+from gradinspect.analyses.structure.node_names import function_words, hook_names
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.catalog import Catalog, Entry, operator_of
 from gradinspect.errors import GradInspectError
@@ -51,6 +51,7 @@ class NodeFacts(Record, frozen=True, kw_only=True):
     line: str | None  # "mlp.py:22  loss = ..."
     edges: tuple[str, ...]  # "self: #4 ReluBackward0"
     saved: tuple[str, ...]  # "_saved_mat1  f32[32, 64]  live"
+    hooks: tuple[str, ...] = ()  # "post: clip"
     function: str | None = None  # qualified class of a custom Function
     made_by: str | None = None  # class of the node whose backward made it
 
@@ -105,6 +106,7 @@ def _facts(graph: Graph, number: int) -> NodeFacts:
             "  ".join(filter(None, (row.attribute, row.value, row.status, row.origin_name)))
             for row in saved_rows_of(graph, number)
         ),
+        hooks=hook_names(node),
         function=function_words(graph, number),
         made_by=node.made_by,
     )

@@ -377,7 +377,7 @@ def folded_room(memory: StepMemory, limit: int) -> list[FoldedGroup]:
     return _folded(to_make_room(memory, limit), lambda _: None)
 
 
-def moment_name(origin: Origin) -> str:
+def moment_name(origin: "Origin | CurvePoint") -> str:
     """Write when something happened: `backward of step 2`."""
     match origin.phase:
         case "setup":
@@ -390,6 +390,21 @@ def moment_name(origin: Origin) -> str:
             return f"after the optimizer step of step {origin.step}"
         case _:
             return f"{origin.phase} of step {origin.step}"
+
+
+def phase_name(phase: Phase) -> str:
+    """Write when in a step something happened: `in backward`, `in the optimizer step`."""
+    match phase:
+        case "setup":
+            return "before the first step"
+        case "optimizer":
+            return "in the optimizer step"
+        case "after backward":
+            return "after backward"
+        case "after step":
+            return "after the optimizer step"
+        case _:
+            return f"in {phase}"
 
 
 def _names(path: str, model: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.node_conditions import fields_of_condition, nodes_where
 from gradinspect.analyses.structure.name_folding import MAX_ROWS, alike, name_of_all, numbers_between, without_numbers
-from gradinspect.analyses.structure.node_names import names_around
+from gradinspect.analyses.structure.node_names import hook_names, names_around
 from gradinspect.graph import Graph, Node, Record, SavedStatus, module_name, source_of
 from gradinspect.units import format_tensor, name_matches, parse_bytes
 
@@ -28,6 +28,7 @@ class FoundNode(Record, frozen=True, kw_only=True):
     outputs: tuple[str, ...] = ()  # of the forward op: "f32[32, 64]"
     leaf: str | None = None  # name of the parameter or variable, of an AccumulateGrad
     statuses: tuple[SavedStatus, ...] = ()  # of its saved tensors
+    hooks: tuple[str, ...] = ()  # that torch will run on it: "post: clip"
 
 
 class AlikeNodes(NamedTuple):
@@ -52,7 +53,7 @@ def _folded(rows: Sequence[FoundNode], sizes: Callable[[str], str]) -> list[Alik
     groups = alike(
         rows,
         lambda row: (row.module, row.leaf),
-        lambda row: (row.name, row.line, tuple(map(sizes, row.outputs)), row.statuses),
+        lambda row: (row.name, row.line, tuple(map(sizes, row.outputs)), row.statuses, row.hooks),
     )
     folded = [AlikeNodes(_together(group), len(group)) for group in groups]
     return sorted(folded, key=lambda one: -one.node.held_bytes) if is_by_bytes else folded
@@ -123,6 +124,7 @@ def _describe(graph: Graph, number: int, held_bytes: int) -> FoundNode:
         outputs=tuple(format_tensor(info) for info in node.forward_outputs if info is not None),
         leaf=None if node.leaf is None else node.leaf.name,
         statuses=tuple(dict.fromkeys(_statuses(node))),
+        hooks=hook_names(node),
     )
 
 

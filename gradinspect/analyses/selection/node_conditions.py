@@ -77,6 +77,7 @@ def node_fields(graph: Graph) -> Fields[int]:
         "class": lambda node_id: (nodes[node_id].name,),
         "dtype": lambda node_id: [info.dtype for info in nodes[node_id].forward_outputs if info is not None],
         "flops": lambda node_id: _flops(nodes[node_id]),
+        "hooks": lambda node_id: (len(nodes[node_id].hooks),),
         "line": lambda node_id: (source_of(graph, nodes[node_id]),),
         "module": lambda node_id: (_module(graph, node_id),),
         "name": lambda node_id: _names(graph, node_id),

@@ -51,6 +51,11 @@ def class_name_of(node: Node) -> str:
     return node.name if node.function is None or node.kind == "compiled" else node.function
 
 
+def hook_names(node: Node) -> tuple[str, ...]:
+    """Name the Python hooks that torch will run on a node: `post: clip`."""
+    return tuple(f"{hook.kind}: {hook.name or 'a function'}" for hook in node.hooks)
+
+
 def function_words(graph: Graph, number: int) -> str | None:
     """Say which custom Function a node belongs to, or which function torch.compile has compiled; None: neither."""
     node = graph.nodes[number]

@@ -17,7 +17,7 @@ from gradinspect.analyses.memory.alive import AliveBytes, Moment
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.evidence.watch_window import FEW_CALLS, MOST_SECONDS
-from gradinspect.checks.overview import Overview
+from gradinspect.checks.overview import OtherCall, Overview
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Graph
 from gradinspect.observers.memory.alive_now import measure_alive
@@ -47,6 +47,7 @@ class OverviewObserver(Observer[Overview]):
         self._run = run
         self._graph: Graph | None = None
         self._opened: Graph | None = None  # the same with what is inside compiled nodes
+        self._calls: dict[tuple[str, int], OtherCall] = {}  # the first on each line
         self._call: EngineCall | None = None  # that is looked at
         self._checks = ChecksObserver(run, None, on_graph=self._take, leave=lambda _frame: None, cheap_calls=FEW_CALLS)
         self._memory: StepMemoryObserver | None = None
@@ -121,8 +122,15 @@ class OverviewObserver(Observer[Overview]):
         why = "" if memory is not None else self._why_no_memory()
         return Overview(
             source=self._run.request.label, graph=self._graph, opened=self._opened, findings=found,
+            other_calls=self._other_calls(self._graph),
             step_memory=memory, no_memory=why, least_memory=None if memory is not None else self._least,
         )  # fmt: skip
+
+    def _other_calls(self, graph: Graph) -> tuple[OtherCall, ...]:
+        """Return the calls on other lines than that of a graph."""
+        place = graph.captured_at.frame
+        shown = None if place is None else (graph.frames[place].file, graph.frames[place].line)
+        return tuple(call for line, call in self._calls.items() if line != shown)
 
     def _why_no_memory(self) -> str:
         """Say why no whole step was followed."""
@@ -134,6 +142,10 @@ class OverviewObserver(Observer[Overview]):
     def _take(self, graph: Graph) -> None:
         """Keep the first graph of a backward() call, or of an autograd.grad() call if there is no other."""
         known, new = self._graph, graph.captured_at
+        if new.kind == "backward" and new.number is not None and new.frame is not None:
+            frame = graph.frames[new.frame]
+            call = OtherCall(number=new.number, file=frame.file, line=frame.line, code=frame.code)
+            self._calls.setdefault((frame.file, frame.line), call)
         if known is None or (known.captured_at.kind == "grad" != new.kind) or known.captured_at == new:
             self._graph = graph
             if graph.gradients is None:  # it has not run

@@ -40,9 +40,13 @@ def unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # no
 
 
 def usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  # the parser's own classes
-    """Describe a command line error, adding the given value, which the parser's message lacks."""
+    """Describe a command line error, adding what the parser does not say: the value given, or what to give."""
     sentence = str(error.format_message()).replace("Value error, ", "")
-    names = getattr(getattr(error, "param", None), "opts", ())
+    param = getattr(error, "param", None)
+    meaning = str(getattr(param, "help", None) or "").rstrip(".")
+    if hasattr(error, "param_type") and meaning:  # it is missing
+        return f"{sentence.rstrip('.')}: {meaning}."
+    names = getattr(param, "opts", ())
     for name, value in pairwise(words):
         if name in names:
             sentence = sentence.replace(f"'{name}'", f"'{name} {value}'", 1)

@@ -1,11 +1,12 @@
 """The commands of `gradinspect step`, modeled on pdb."""
 
 import cmd
+import re
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from inspect import cleandoc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from gradinspect.observers.stepping.lockstep import LiveStep
 
 MAX_PRINTED = 1000
+_EXPRESSION: Final = re.compile(r"(?:incoming|outgoing|saved|node|torch)\b")  # what help print lists
 COMMANDS = ("step", "next", "until", "continue", "break", "clear", "watch", "print", "where", "up", "down", "list",
             "quit", "help")  # fmt: skip
 
@@ -107,12 +109,19 @@ class Debugger(cmd.Cmd):
         return True
 
     def do_until(self, argument: str) -> bool | None:
-        """Until ID (u): run until that node has run: until #12."""
+        """Until WHAT (u): run until such a node has run: until #12.
+
+        WHAT is a node (#12), or what help break lists: a class, a module, a parameter, a line, a shape, nan or zero.
+        """
+        word, graph = argument.strip(), self._known_graph()
         try:
-            wanted = node_number(argument.strip(), self._known_graph())
+            number = node_number(word, graph) if word.startswith("#") or word.isdecimal() or not word else None
+            point = parse_breakpoint(word if number is None else f"#{number}", graph)
         except GradInspectError as error:
             return self._refuse(error)
-        self._stops = lambda step: step.node == wanted
+        if number in self._seen:
+            return self._refuse(GradInspectError(f"#{number} has run already."))
+        self._stops = point.hits
         return True
 
     def do_continue(self, _argument: str) -> bool:
@@ -177,7 +186,7 @@ class Debugger(cmd.Cmd):
             self._print(self._page().source(lines, graph.frames[frame].line))
 
     def do_print(self, argument: str) -> None:
-        """Print [EXPRESSION] (p): evaluate Python, or show all of this node; see help print.
+        """Print [EXPRESSION] (p): evaluate Python, or show this node; see help print.
 
         Available names: incoming and outgoing (tuples of gradients), saved (by name: saved.self), node (the grad_fn)
         and torch. Without an expression: show this node again, with all values, sizes and formulas.
@@ -209,7 +218,8 @@ class Debugger(cmd.Cmd):
         if argument.strip():
             command = getattr(self, f"do_{argument.strip()}", None)
             text = cleandoc(command.__doc__ or "") if command else f"There is no command '{argument.strip()}'."
-            self._print([Text(line) for line in text.splitlines()])
+            for part in text.split("\n\n"):
+                self._print(self._page().paragraph(" ".join(part.splitlines())))
             return
         for name in COMMANDS:
             text = getattr(self, f"do_{name}").__doc__ or ""
@@ -225,8 +235,11 @@ class Debugger(cmd.Cmd):
         return self.do_step("")
 
     def default(self, line: str) -> None:
-        """Report an unknown command."""
+        """Print an expression that begins with a name of this node, as pdb does; report any other unknown command."""
         word = line.split(maxsplit=1)[0]
+        if _EXPRESSION.match(line):
+            self.do_print(line)
+            return
         self._print([Text(f"There is no command '{word}'. Try help.")])
 
     def cmdloop(self, intro: object = None) -> None:

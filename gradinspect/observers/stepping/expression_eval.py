@@ -40,9 +40,12 @@ def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> 
         "incoming": live.incoming, "outgoing": live.outgoing, "saved": _Saved(saved),
         "node": live.grad_fn, "torch": torch,
     }  # fmt: skip
+    available = ", ".join(names)  # before eval adds the builtins
     try:
         with torch.no_grad():
             found = eval(expression, names)  # noqa: S307  # a debugger evaluates what its user types
             return show_tensor(found, max_values) if isinstance(found, torch.Tensor) else repr(found)[:MAX_CHARACTERS]
+    except NameError as error:
+        return f"NameError: {error}. Available: {available}."
     except Exception as error:  # anything that the user's code raises
         return f"{type(error).__name__}: {error}"

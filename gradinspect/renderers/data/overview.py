@@ -32,6 +32,7 @@ def render_overview_json(found: Overview) -> str:
     }  # fmt: skip
     return render_json({
         "source": found.source,
+        "other_calls": found.other_calls,
         "graph": figures(summarize(found.whole), SUMMARY),
         "memory": _held(found.whole),
         "check": None if findings is None else figures(findings, FINDINGS),

@@ -31,7 +31,7 @@ const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 function formatBytes(count) {
   let unit = 0;
-  while (count >= 1024 && unit < units.length - 1) { count /= 1024; unit += 1; }
+  while ((unit ? Number(count.toFixed(1)) : count) >= 1024 && unit < units.length - 1) { count /= 1024; unit += 1; }
   return `${unit ? count.toFixed(1) : count} ${units[unit]}`;
 }
 

@@ -13,7 +13,7 @@ from gradinspect.analyses.memory.saved_rows import SavedTable
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node, storages_of
 from gradinspect.analyses.structure.cut import Cut, uses_in_whole
 from gradinspect.analyses.structure.devices import crossings
-from gradinspect.analyses.structure.node_names import function_words
+from gradinspect.analyses.structure.node_names import function_words, hook_names
 from gradinspect.graph import Graph, Node, Record, SavedValue, TensorInfo, argument_name
 from gradinspect.renderers.picture.colors.kinds import tensor_of
 from gradinspect.units import escape_control, format_tensor
@@ -122,7 +122,7 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
             made_by=None if node.made_by is None else texts.place(node.made_by),
             module=node.module,
             frame=node.frame,
-            hooks=tuple(texts.place(f"{hook.kind}: {hook.name or 'a function'}") for hook in node.hooks),
+            hooks=tuple(map(texts.place, hook_names(node))),
             bytes=num_bytes[node_id],
             flops=(node.flops or 0) + (node.backward_flops or 0),
             dtype=None if tensor is None else texts.place(tensor.dtype),

@@ -14,7 +14,12 @@ let curve;
 let here;
 let { points, spans, peak } = devices[0];
 
-function share(bytes, all) { return all ? `${(100 * bytes / all).toFixed(1)}%` : ''; }
+// As `format_share` in Python: `100%` only of all of it.
+function share(bytes, all) {
+  const percent = all ? 100 * bytes / all : 0;
+  if (percent < 1) return all ? '<1%' : '';
+  return percent < 99.5 || bytes >= all ? `${Math.round(percent)}%` : '>99%';
+}
 
 const INDEX = /(?<![^.])[0-9]{1,18}(?![^.])/g;
 

@@ -14,6 +14,7 @@ from gradinspect.analyses.memory.step import (
     by_device,
     device_name,
     is_meant,
+    moment_name,
     on_device,
     peak_place,
 )
@@ -61,8 +62,7 @@ def _device(memory: StepMemory, one: StepMemory, limit: int | None) -> dict[str,
 
 
 def _point(point: CurvePoint) -> list[object]:
-    when = f"{point.phase}, step {point.step}" if point.step else "before the first step"
-    return [when, point.num_bytes, [point.by_kind.get(kind, 0) for kind in KINDS]]
+    return [moment_name(point), point.num_bytes, [point.by_kind.get(kind, 0) for kind in KINDS]]
 
 
 def _span(span: Span, model: str) -> list[object]:

@@ -73,7 +73,7 @@ class ExplanationPage(Page):
         ):
             if text:
                 yield from self._labeled(label, text)
-        for label, lines in (("next_functions", facts.edges), ("saved", facts.saved)):
+        for label, lines in (("next_functions", facts.edges), ("saved", facts.saved), ("hooks", facts.hooks)):
             for index, line in enumerate(lines):
                 yield from self._labeled("" if index else label, line)
 

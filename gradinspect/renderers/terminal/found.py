@@ -14,10 +14,10 @@ from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import shorten_apart
 from gradinspect.units import format_bytes, format_count
 
-COLUMNS = ("#", "class", "times", "output", "bytes", "status", "module", "line")
+COLUMNS = ("#", "class", "times", "output", "bytes", "status", "module", "line", "hooks")
 HEADS = {"times": ""}
 GIVE_WAY = ("output", "line")  # before names are cut
-SHRUNK = (("module", 24), ("class", 16), ("module", 12))  # in this order, each to this many cells
+SHRUNK = (("hooks", 24), ("module", 24), ("class", 16), ("module", 12))  # in this order, each to this many cells
 RIGHT_ALIGNED = frozenset({"#", "times", "bytes"})
 STYLES = {"#": "cyan", "class": "bold", "output": "green", "status": "red", "module": "magenta", "line": "dim"}
 MAX_ROWS = 10_000
@@ -41,7 +41,7 @@ class FoundPage(Page):
             is_full: Whether each node has a line of its own.
         """
         folded = [AlikeNodes(row, 1) for row in rows] if is_full or len(rows) <= FOLD_ABOVE else folded_nodes(rows)
-        shown = [self._cells(alike) for alike in folded[:MAX_ROWS]]
+        shown = [self._cells(alike, names_hooks="hooks" in condition) for alike in folded[:MAX_ROWS]]
         widths = self._widths(shown)
         if shown:
             self._shorten(shown, widths)
@@ -57,7 +57,7 @@ class FoundPage(Page):
         if dropped:
             yield Text(f"not shown at this width: {', '.join(dropped)}", "dim")
 
-    def _cells(self, alike: AlikeNodes) -> dict[str, str]:
+    def _cells(self, alike: AlikeNodes, *, names_hooks: bool) -> dict[str, str]:
         row, times = alike
         statuses = [status for status in row.statuses if status != "live"]
         named = f"{row.name} {row.leaf}" if row.leaf else row.name
@@ -70,6 +70,7 @@ class FoundPage(Page):
             "status": ", ".join(statuses),
             "module": self.visible(shown_path(row.module)) if row.module else "",
             "line": self.visible(row.line or ""),
+            "hooks": self.visible(", ".join(row.hooks)) if names_hooks else "",
         }
 
     def _widths(self, shown: Sequence[dict[str, str]]) -> dict[str, int]:

@@ -18,26 +18,36 @@ from gradinspect.analyses.gradients.observed import (
     unmeasured_notes,
 )
 from gradinspect.analyses.memory.held import Memory, measure_memory
-from gradinspect.analyses.memory.rows import OUTSIDE, rows_by_line
-from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, StepMemory, groups_by, is_accelerator, on_device
+from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages, rows_by_line
+from gradinspect.analyses.memory.step import (
+    KIND_NAMES,
+    KINDS,
+    StepMemory,
+    groups_by,
+    is_accelerator,
+    on_device,
+    phase_name,
+)
 from gradinspect.analyses.memory.tree import ModuleBytes, contents, module_tree
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import alike, format_times, name_by_indices, odd_one
 from gradinspect.analyses.summary import summarize
 from gradinspect.checks.findings import Finding, Findings, place_to_change
-from gradinspect.checks.overview import Overview
+from gradinspect.checks.overview import OtherCall, Overview
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, ModuleCall
+from gradinspect.graph import Graph, ModuleCall, source_of
 from gradinspect.renderers.terminal.compilation import format_compilation
 from gradinspect.renderers.terminal.gradients.call import GradientsPage, number
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.renderers.terminal.text import listed_within, wrap
+from gradinspect.renderers.terminal.text import cut_end, listed_within, wrap
 from gradinspect.units import format_bytes, format_calls, format_count, format_held, format_share
 
 LABEL_CELLS: Final = 11
 MAX_HOLDERS: Final = 3
 MAX_FINDINGS: Final = 3
+MAX_CALLS: Final = 3  # on other lines
+MAX_CALL: Final = 48  # cells for each
 MAX_NOTES: Final = 2
 NEARLY_ALL: Final = 0.9  # a module with more than this share says little: what is inside of it is shown
 LONGEST_VERB: Final = "memory"
@@ -62,6 +72,7 @@ class OverviewPage(Page):
         if cell_len(f"gradinspect {LONGEST_VERB} {given}") > room:
             source = self.ellipsis
         yield from self.capture_lines(graph)
+        yield from self._others(found.other_calls, names_option=bool(source))
         yield from self._part("graph", "trace", source, self._graph(found.whole))
         yield from self._part("memory", "memory", source, self._held(found.whole))
         checked = [NOT_CHECKED] if findings is None else self._checked(findings)
@@ -74,6 +85,20 @@ class OverviewPage(Page):
             lines = wrap(given, room, break_on_hyphens=False)
             yield from (Text(f"{source if not index else '':<{LABEL_CELLS}}", "cyan").append(line, "dim")
                         for index, line in enumerate(lines))  # fmt: skip
+
+    def other_calls(self, text: str) -> Iterator[Text]:
+        """Yield which other calls could be shown; the overview itself has no option for that."""
+        if text:
+            yield Text(self.fit(f"{text}; trace --grad N shows one", self.width), "bold")
+
+    def _others(self, calls: Sequence[OtherCall], *, names_option: bool) -> Iterator[Text]:
+        """Yield where else the program calls backward, which is not looked at below."""
+        lines = (f"#{call.number} {call.file.rpartition('/')[2]}:{call.line} {call.code}".rstrip() for call in calls)
+        told = [cut_end(self.visible(line), MAX_CALL, self.ellipsis) for line in lines]
+        if told:
+            rest = [f"{len(told) - MAX_CALLS:,} more"] if len(told) > MAX_CALLS else []
+            how = "; trace --backward N shows one" if names_option else ""
+            yield from self.wrapped(f"also {', '.join([*told[:MAX_CALLS], *rest])}{how}", "bold")
 
     def _part(self, label: str, verb: str, source: str, lines: Sequence[str] | Iterator[str]) -> Iterator[Text]:
         """Yield a headline, its rows, and the command that shows more."""
@@ -125,7 +150,9 @@ class OverviewPage(Page):
         for group in alike(tree, lambda module: (module.path,), contents):
             sizes = [module.total_bytes for module in group]
             if group[0].label == OUTSIDE:
-                yield "(outside of these)" if around is not None else OUTSIDE, sum(sizes)
+                name = "(outside of these)" if around is not None else OUTSIDE
+                line = _line_outside(graph, held, [module.path for module in tree if module.label != OUTSIDE])
+                yield _longest((f"{name}, mostly {line}", name) if line else (name,), room), sum(sizes)
                 continue
             name = self._block([module.path for module in group], group[0].class_name, graph.model_name)
             words = [name]
@@ -133,7 +160,7 @@ class OverviewPage(Page):
                 words.insert(0, f"{name}, {format_bytes_between(min(sizes), max(sizes))} each")
             if odd := odd_one(sizes):
                 words.insert(0, f"{name}, {group[odd[0]].label}: {format_times(odd[1])} the others")
-            yield next((text for text in words if cell_len(self.visible(text)) <= room), name), sum(sizes)
+            yield _longest([*map(self.visible, words)], room), sum(sizes)
 
     def _block(self, paths: Sequence[str], class_name: str, model: str, gap: str = GAP) -> str:
         """Name equal blocks, or one module: `h.0-11  Block ×12`."""
@@ -183,9 +210,29 @@ class OverviewPage(Page):
 
     def _peak(self, memory: StepMemory) -> Iterator[str]:
         whole = format_count(memory.asked - 1, "whole step")  # the first one was under way
-        yield f"{format_bytes(memory.peak_bytes)}{on_device(memory)} in {memory.at.phase}, in {whole}, measured"
+        yield f"{format_bytes(memory.peak_bytes)}{on_device(memory)} {phase_name(memory.at.phase)}, measured in {whole}"
         groups = groups_by(memory, "kind")
         yield ", ".join(f"{format_bytes(group.num_bytes)} {group.label}" for group in groups[:MAX_HOLDERS])
+
+
+def _longest(words: Sequence[str], room: int) -> str:
+    """Return the first that fits, or else the last."""
+    return next((text for text in words if cell_len(text) <= room), words[-1])
+
+
+def _line_outside(graph: Graph, held: Memory, paths: Sequence[str]) -> str:
+    """Name the line that holds more than half of what is outside of some modules; "": none does."""
+    inside = set[int | None]()
+    for place, call in enumerate(graph.modules):  # a call comes after its enclosing call
+        if call.path in paths or call.parent in inside:
+            inside.add(place)
+    sizes = Counter[str]()
+    for storage in extra_storages(held):
+        node = graph.nodes[storage.counted_by]
+        if node.module not in inside:
+            sizes[source_of(graph, node) or ""] += storage.num_bytes
+    line, most = max(sizes.items(), key=lambda item: item[1], default=("", 0))
+    return line.rpartition("/")[2] if 2 * most > sizes.total() else ""
 
 
 def _reached(graph: Graph) -> str:

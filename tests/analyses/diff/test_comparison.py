@@ -213,3 +213,16 @@ def test_models_without_a_common_module() -> None:
     assert have_common_modules(blocks, product_plus_two())
     assert not have_common_modules(blocks, two_layers())
     assert diff_graphs(blocks, wrapped).rows == ()
+
+
+def test_classes_whose_numbers_differ_are_counted() -> None:
+    """The largest change first; those with as many nodes are left out."""
+    before = graph(op("SumBackward0", 1), op("GeluBackward0", 2), op("GeluBackward0", 3), leaf("w", 2))
+    after = graph(op("SumBackward0", 1), op("ReluBackward0", 2), op("CloneBackward0", 3), leaf("w", 2))
+
+    assert [(name, pair.before, pair.after) for name, pair in diff_graphs(before, after).classes.items()] == [
+        ("GeluBackward0", 2, 0),
+        ("CloneBackward0", 0, 1),
+        ("ReluBackward0", 0, 1),
+    ]
+    assert diff_graphs(before, before).classes == {}

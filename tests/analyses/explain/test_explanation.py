@@ -11,7 +11,7 @@ from gradinspect.analyses.explain.explanation import all_names, explain_class, e
 from gradinspect.analyses.explain.hand_written import HAND_WRITTEN
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Frame, ModuleCall, Storage
+from gradinspect.graph import Frame, Hook, ModuleCall, Storage
 from gradinspect.torch_sources import (
     DERIVATIVES,
     MANUAL,
@@ -156,7 +156,15 @@ def test_search_looks_into_names_signatures_and_formulas(catalog: Catalog) -> No
 def test_a_node_of_a_capture_tells_what_it_holds(catalog: Catalog) -> None:
     """Its outputs, its line and module, its edges by argument, what it saved."""
     record = graph(
-        op("MulBackward0", 1, None, module=0, frame=0, saved=(saved("_saved_other", 2, storage=0),)),
+        op(
+            "MulBackward0",
+            1,
+            None,
+            module=0,
+            frame=0,
+            saved=(saved("_saved_other", 2, storage=0),),
+            hooks=(Hook(kind="post", name="clip"), Hook(kind="pre")),
+        ),
         leaf("fc.weight", 2),
         storages=(Storage(num_bytes=8),),
         modules=(ModuleCall(path="fc", class_name="Scale"),),
@@ -169,6 +177,7 @@ def test_a_node_of_a_capture_tells_what_it_holds(catalog: Catalog) -> None:
     assert (facts.outputs, facts.module, facts.line) == (("f32[2, 3]",), "fc  Scale", "a.py:3  y = w * x")
     assert facts.edges == ("self: #1 AccumulateGrad fc.weight", "other: None")
     assert facts.saved == ("_saved_other  f32[2]  live",)
+    assert facts.hooks == ("post: clip", "pre: a function")
     custom = graph(op("MyFnBackward", kind="custom", function="script.MyFn"))
     assert explain_node(custom, 0, catalog).text.startswith("The backward of a custom autograd.Function")
 

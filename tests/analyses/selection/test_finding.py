@@ -2,10 +2,11 @@
 
 import pytest
 from factories import graph, leaf, op, saved
+from msgspec.structs import replace
 
 from gradinspect.analyses.selection.finding import FoundNode, find_nodes, folded_nodes
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, ModuleCall, Storage
+from gradinspect.graph import Graph, Hook, ModuleCall, Storage
 
 
 def attention() -> Graph:
@@ -45,6 +46,24 @@ def test_all_criteria_must_hold(criteria: dict[str, object], found: list[int]) -
     """In the order of ids; what no node meets finds nothing."""
     assert [node.id for node in find_nodes(attention(), **criteria)] == found  # type: ignore[arg-type]
     assert attention().find(**criteria) == find_nodes(attention(), **criteria)  # type: ignore[arg-type]
+
+
+def test_nodes_with_hooks_are_found_and_name_them() -> None:
+    """Two nodes with different hooks are two rows."""
+    hooked = graph(
+        op("MulBackward0", 1, hooks=(Hook(kind="post", name="clip"), Hook(kind="pre"))),
+        op("SinBackward0", 2),
+        leaf("w", 2),
+    )
+    (found,) = find_nodes(hooked, where="hooks>1")
+
+    assert (found.id, found.hooks) == (0, ("post: clip", "pre: a function"))
+    assert find_nodes(hooked, where="hooks>2") == ()
+    assert [one.times for one in folded_nodes([replace(found, module="h.0"), replace(found, module="h.1")])] == [2]
+    assert [
+        one.times
+        for one in folded_nodes([replace(found, module="h.0"), replace(found, module="h.1", hooks=("post: log",))])
+    ] == [1, 1]
 
 
 def test_a_found_node_says_what_it_was_found_by() -> None:

@@ -27,7 +27,7 @@ def test_a_device_is_chosen(browser: Any, tmp_path: Path) -> None:
     with opened(browser, file, width=1000, height=900) as seen:
         seen.page.locator("#device").select_option(index=2)
 
-        assert seen.page.locator("#moment").inner_text() == "forward, step 1: 3.5 KiB alive, the peak"
+        assert seen.page.locator("#moment").inner_text() == "forward of step 1: 3.5 KiB alive, the peak"
 
 
 def test_equal_blocks_are_one_row_and_a_phone_does_not_scroll_sideways(browser: Any, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def look_at(page: Any) -> None:
     moment, alive = page.locator("#moment"), page.locator("#alive")
 
     assert page.locator("#title").inner_text() == "<b>train</b>.py"
-    assert moment.inner_text() == "backward, step 1: 7.0 KiB alive, the peak"
+    assert moment.inner_text() == "backward of step 1: 7.0 KiB alive, the peak"
     assert "<i>weight" in alive.inner_text()
     assert "aten.mm ×2" in alive.inner_text()
     assert "others, each smaller" in alive.inner_text()
@@ -67,4 +67,4 @@ def look_at(page: Any) -> None:
 
     page.locator("#place").press("ArrowRight")
 
-    assert moment.inner_text() == "forward, step 1: 6.0 KiB alive"
+    assert moment.inner_text() == "forward of step 1: 6.0 KiB alive"

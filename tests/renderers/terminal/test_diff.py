@@ -3,12 +3,15 @@
 import json
 
 import pytest
+from factories import product_plus_two, residual_blocks
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from strategies import graphs
 
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.groups import Grouper
+from gradinspect.analyses.diff.records import ChangedRow
 from gradinspect.analyses.diff.union import unite_graphs
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.diff import (
@@ -20,9 +23,24 @@ from gradinspect.renderers.data.diff import (
 from gradinspect.renderers.diff_words import CallDiff, Side, StepDiff
 from gradinspect.renderers.terminal.diff import DiffPage
 
-pytestmark = pytest.mark.slow
+ROW = ChangedRow(kind="changed", module="fc", what="AddmmBackward0")
 
 
+@pytest.mark.parametrize("num_rows", [10, 11])
+def test_what_was_replaced_in_many_places_is_said_once(num_rows: int) -> None:
+    """Only where there are too many rows to see it."""
+    diff = diff_graphs(product_plus_two(), residual_blocks(5))
+    rows = tuple(replace(ROW, module=f"fc{place}") for place in range(num_rows))
+    lines = [line.plain for line in DiffPage(width=80).lines(replace(diff, rows=rows), [Side("A", ""), Side("B", "")])]
+
+    told = [
+        "  classes: ExpBackward0 0 → 5, AddBackward0 1 → 5, MulBackward0 1 → 5,",
+        "  EmbeddingBackward0 0 → 1",
+    ]
+    assert [line for line in lines if line in told] == (told if num_rows > 10 else [])
+
+
+@pytest.mark.slow
 @given(graphs(), graphs(), st.integers(60, 120), st.booleans())
 def test_no_line_is_wider_than_asked(before: Graph, after: Graph, width: int, unicode: bool) -> None:
     """Whatever two files say; nothing that is printed can control the terminal."""
@@ -35,6 +53,7 @@ def test_no_line_is_wider_than_asked(before: Graph, after: Graph, width: int, un
     assert unicode or all(line.plain.isascii() for line in lines)
 
 
+@pytest.mark.slow
 @given(graphs(), graphs())
 def test_every_format_takes_any_two_graphs(before: Graph, after: Graph) -> None:
     """And the picture too; JSON can be read back."""

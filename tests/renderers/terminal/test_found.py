@@ -26,6 +26,21 @@ def nodes(count: int) -> list[FoundNode]:
     return [FoundNode(**one) for one in fields]
 
 
+def test_hooks_are_named_where_they_are_asked_for() -> None:
+    """Output and line make room for them."""
+    hooked = [replace(nodes(0)[0], hooks=("tensor: print_the_norm_of_this_gradient",))]
+
+    assert [line.plain for line in FoundPage(width=64).lines(hooked, "hooks>0")] == snapshot(
+        [
+            "#  class    bytes  module  hooks",
+            "0  Addmm  1.0 KiB  head    tensor: print_the_…m_of_this_gradient",
+            "1 node where hooks>0, 1.0 KiB held",
+            "not shown at this width: output, line",
+        ]
+    )
+    assert "print" not in "".join(line.plain for line in PAGE.lines(hooked, "bytes>0"))
+
+
 def test_equal_blocks_are_one_row() -> None:
     """With the bytes of all; each one is listed if that is asked for, or few are there."""
     assert [line.plain for line in PAGE.lines(nodes(12), "bytes>0")] == snapshot(

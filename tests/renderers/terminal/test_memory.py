@@ -14,7 +14,7 @@ from strategies import graphs
 from gradinspect.analyses.memory.growth import Growth, Holder, Iteration
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.notes import MemoryNote, memory_notes
-from gradinspect.analyses.memory.rows import LineBytes, MemoryRow, left_out, rows_by_operator, rows_by_storage
+from gradinspect.analyses.memory.rows import OUTSIDE, LineBytes, MemoryRow, left_out, rows_by_operator, rows_by_storage
 from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
@@ -159,6 +159,7 @@ def test_no_line_is_wider_than_asked(record: Graph, width: int, unicode: bool) -
     modules = module_tree(record, memory)
     texts = [
         *page.modules(modules, memory.extra_bytes),
+        *page.own_code(modules, memory.extra_bytes),
         *page.table("operator", rows_by_operator(record, memory), None, memory.extra_bytes),
         *page.table("storage", rows_by_storage(record, memory), None, memory.extra_bytes),
     ]
@@ -168,6 +169,31 @@ def test_no_line_is_wider_than_asked(record: Graph, width: int, unicode: bool) -
     notes = memory_notes(record, memory)
     assert json.loads(render_memory_json(memory, "", "module", modules, notes))["extra_bytes"] == memory.extra_bytes
     assert render_table(MODULES, with_depths(modules), "csv").isprintable() is False  # it has line ends
+
+
+def module(label: str, class_name: str, own: int, *children: ModuleBytes) -> ModuleBytes:
+    """Measure a module."""
+    total = own + sum(child.total_bytes for child in children)
+    return ModuleBytes(
+        label=label, path=label, class_name=class_name, own_bytes=own, total_bytes=total, children=children
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "outside", "said"),
+    [
+        (600, 100, ["own: 600 B in the code of net Net itself; which lines: --by line"]),
+        (100, 600, ["own: 600 B outside of modules; which lines: --by line"]),
+        (500, 100, []),  # half is not more than half
+        (0, 0, []),
+    ],
+)
+def test_where_most_is_kept_in_no_submodule_its_lines_are_pointed_at(own: int, outside: int, said: list[str]) -> None:
+    """A layer without submodules is named by its row."""
+    layer = module("fc", "Linear", 1000 - own - outside)
+    tree = [module("net", "Net", own, layer), module(OUTSIDE, "", outside)]
+
+    assert [line.plain for line in MemoryPage(width=80).own_code(tree, 1000)] == said
 
 
 def growth() -> Growth:

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from strategies import graphs
 
 from gradinspect.checks.findings import Finding, Findings, Place
-from gradinspect.checks.overview import Overview
-from gradinspect.graph import Edge, Graph, ModuleCall, Storage
+from gradinspect.checks.overview import OtherCall, Overview
+from gradinspect.graph import Edge, Frame, Graph, ModuleCall, Storage
 from gradinspect.renderers.terminal.overview import OverviewPage
 
 SCREEN = 24
@@ -107,6 +107,28 @@ peak       No.
 """)
 
 
+def test_backward_calls_on_other_lines_are_named() -> None:
+    """A generator's loss is called after the discriminator's; a long line of code keeps its beginning."""
+    codes = ("d_fake.backward()", "opt.zero_grad(); (g_loss + penalty).backward(); opt.step()", "c()", "d()")
+    calls = tuple(
+        OtherCall(number=place + 2, file="src/gan.py", line=30 + place, code=code) for place, code in enumerate(codes)
+    )
+    found = Overview(source="gan.py", graph=product_plus_two(), findings=checked(), other_calls=calls)
+    page = text(found).splitlines()
+
+    assert page[:4] == snapshot(
+        [
+            "backward #1",
+            "also #2 gan.py:30 d_fake.backward(), #3 gan.py:31 opt.zero_grad(); (g_loss +",
+            "  penalty…, #4 gan.py:32 c(), 1 more; trace --backward N shows one",
+            "graph      3 nodes, 1 leaf, depth 3",
+        ]
+    )
+    assert max(map(cell_len, page)) <= 80
+    assert "also" not in text(replace(found, other_calls=()))
+    assert "--backward" not in text(found, source="")
+
+
 @pytest.mark.parametrize("is_complete", [True, False])
 def test_a_verdict_says_what_it_did_not_see(is_complete: bool) -> None:  # a parameter
     """And why."""
@@ -137,6 +159,30 @@ def test_what_is_in_the_outermost_module_itself_is_not_outside_of_modules() -> N
     assert [line.split() for line in page.splitlines() if "(outside of these)" in line] == [
         ["(outside", "of", "these)", "256", "B", "50%"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "said"), [(300, "(outside of these), mostly loss.py:7"), (256, "(outside of these)")]
+)
+def test_the_line_that_holds_most_of_what_is_outside_is_named(first: int, said: str) -> None:
+    """A loss in the forward function of the model holds more than all of its layers; half is not most."""
+    sizes = (first, 200, 56, 64)
+    held = graph(
+        op("NllLossBackward0", 1, module=0, frame=0, saved=(saved("_saved_self", 64, storage=0),)),
+        op("MulBackward0", 2, module=0, frame=1, saved=(saved("_saved_self", 64, storage=1),)),
+        op("SinBackward0", 3, saved=(saved("_saved_self", 64, storage=2),)),
+        op("AddmmBackward0", 4, module=1, frame=2, saved=(saved("_saved_mat1", 32, storage=3),)),
+        leaf("weight", 2, 3),
+        storages=tuple(Storage(num_bytes=size) for size in sizes),
+        modules=(
+            ModuleCall(path="", class_name="Net"),
+            ModuleCall(path="up", class_name="Linear", parent=0),
+        ),
+        frames=tuple(Frame(file="src/loss.py", line=line, code="") for line in (7, 8, 9)),
+    )
+    page = text(Overview(source="train.py", graph=held, findings=None))
+
+    assert [line.strip().partition("   ")[0] for line in page.splitlines() if "outside" in line] == [said]
 
 
 def test_what_follows_each_verb_comes_once_where_it_is_long() -> None:

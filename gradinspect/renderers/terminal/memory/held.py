@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gradinspect.analyses.memory.held import HeldAs, Memory
 from gradinspect.analyses.memory.notes import MemoryNote
-from gradinspect.analyses.memory.rows import MemoryRow
+from gradinspect.analyses.memory.rows import OUTSIDE, MemoryRow
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.memory.tree import ModuleBytes
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
@@ -77,6 +77,17 @@ class MemoryPage(Page):
             figures = [module.total_bytes, module.own_bytes, *([module.only_bytes] if has_only else [])]
             yield self._row(columns, name, figures, module.total_bytes or module.own_bytes, total)
         yield Text(columns.text("total", (format_bytes(total),)), "bold")
+
+    def own_code(self, tree: Sequence[ModuleBytes], total: int) -> Iterator[Text]:
+        """Say how to see lines, where more than half is kept in no submodule: no name in the tree says what it is."""
+        owners = [module for module in _all_modules(tree) if module.children or module.label == OUTSIDE]
+        largest = max(owners, key=lambda module: module.own_bytes, default=None)
+        if largest is None or 2 * largest.own_bytes <= total:
+            return
+        own = f"own: {format_bytes(largest.own_bytes)}"
+        name = self.visible(f"{largest.label} {largest.class_name}")
+        where = "outside of modules" if largest.label == OUTSIDE else f"in the code of {name} itself"
+        yield from self.wrapped(f"{own} {where}; which lines: --by line")
 
     def _with_ranges(self, rows: Sequence[tuple[str, ModuleBytes]], num_figures: int) -> list[str]:
         """Write behind the names of modules that are one row the least and the most of one, where that leaves bars."""
@@ -188,6 +199,12 @@ class _Columns(NamedTuple):
         text = self.page.fit(name.rstrip(), self.name)
         cells = "".join(f"{GAP}{figure:>{BYTES_CELLS}}" for figure in figures)
         return f"{text}{' ' * (self.name - cell_len(text))}{cells}{share:>{SHARE_CELLS}}".rstrip()
+
+
+def _all_modules(tree: Sequence[ModuleBytes]) -> Iterator[ModuleBytes]:
+    for module in tree:
+        yield module
+        yield from _all_modules(module.children)
 
 
 def fitting_depth(tree: Sequence[ModuleBytes], max_rows: int) -> int:

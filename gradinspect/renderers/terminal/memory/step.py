@@ -26,6 +26,7 @@ from gradinspect.analyses.memory.step import (
     needed_bytes,
     odd_group,
     on_device,
+    phase_name,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.analyses.structure.call_names import shown_path
@@ -33,7 +34,7 @@ from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import format_times
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import cut_end
-from gradinspect.units import format_beside, format_bytes, format_count
+from gradinspect.units import format_beside, format_bytes, format_count, format_share
 
 MAX_ROWS = 12
 MAX_LABEL = 78  # cells: bytes stay near the names on a wide terminal
@@ -151,7 +152,7 @@ class StepMemoryPage(Page):
     def _row(self, label: str, num_bytes: int, total: int) -> Text:
         room = self._label_room
         name = self.fit(label, room)
-        return Text(f"  {name:<{room}}{format_bytes(num_bytes):>12}{num_bytes / max(total, 1):>7.1%}")
+        return Text(f"  {name:<{room}}{format_bytes(num_bytes):>12}{format_share(num_bytes, total):>7}")
 
     def _steps(self, memory: StepMemory, where: str) -> Iterator[Text]:
         """Yield the curve, and one line a step."""
@@ -160,8 +161,7 @@ class StepMemoryPage(Page):
         bars = max(self.width - 2, 10)
         yield from (Text(f"  {line}") for line in curve_lines(memory.curve, bars, unicode=self.unicode))
         for step in memory.steps:
-            when = "after the step" if step.at.phase == "after step" else f"in {step.at.phase}"
-            what = f"step {step.number}: peak {format_bytes(step.peak_bytes)} {when}"
+            what = f"step {step.number}: peak {format_bytes(step.peak_bytes)} {phase_name(step.at.phase)}"
             yield self._line(f"  {what}, {format_bytes(step.end_bytes)} at its end")
 
     def _collectives(self, memory: StepMemory, top: int | None) -> Iterator[Text]:

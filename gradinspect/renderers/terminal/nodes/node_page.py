@@ -7,7 +7,7 @@ from rich.text import Text
 
 from gradinspect.analyses.memory.compiled import eager_words
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows_of
-from gradinspect.analyses.structure.node_names import function_words
+from gradinspect.analyses.structure.node_names import function_words, hook_names
 from gradinspect.graph import Leaf, Measured, Node, argument_name, module_name, stats_of
 from gradinspect.renderers.facts import formula_lines
 from gradinspect.renderers.terminal.gradients.call import number
@@ -33,8 +33,7 @@ class NodePage(PanelPage):
         yield from self.section("saved for backward", self._saved(rows))
         yield from self.section("formula", self._formulas(node))
         yield from self.section("source", self._source(node))
-        hooks = (self.short_line(f"{GAP}{hook.kind}: {hook.name or 'a function'}") for hook in node.hooks)
-        yield from self.section("hooks", hooks)
+        yield from self.section("hooks", (self.short_line(f"{GAP}{hook}") for hook in hook_names(node)))
 
     def _head(self, node_id: int, node: Node) -> Iterator[PageLine]:
         outputs = "" if node.leaf is not None else self.outputs(node)
