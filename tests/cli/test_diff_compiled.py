@@ -140,6 +140,58 @@ def test_check_reports_the_same(tmp_path: Path, direction: str, code: str) -> No
     assert [one["code"] for one in json.loads(done.stdout)["suppressed"]] == [code]
 
 
+WRITES = """
+import torch
+from functorch.compile import make_boxed_func
+from torch import nn
+from torch._dynamo.backends.common import aot_autograd
+
+def lossy(graph, inputs):
+    for call in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
+        call.replace_all_uses_with(call.args[0])
+        graph.graph.erase_node(call)
+    graph.recompile()
+    return make_boxed_func(graph.forward)
+
+def right(graph, inputs):
+    return make_boxed_func(graph.forward)
+
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.cache = nn.Linear(4, 4), torch.zeros(3, 4)
+    def forward(self, x, total):
+        with torch.no_grad():
+            total.add_(x.sum(0))
+            self.cache[0] = x[0]
+        return self.layer(x).tanh()
+
+net, total, untouched = Cached(), torch.zeros(4), torch.zeros(4)
+backend = aot_autograd(fw_compiler={forward}, bw_compiler=right, keep_inference_input_mutations=True)
+fast = torch.compile(net, backend={backend})
+for _ in range(2):
+    fast(torch.randn(3, 4), total).square().mean().backward()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("forward", "backend"), [("lossy", "backend"), ("right", "backend"), ("right", "'aot_eager'")])
+def test_what_compiled_code_should_have_written_is_compared(tmp_path: Path, forward: str, backend: str) -> None:
+    """A variable, and an attribute of a module that is no buffer; the line that writes is named."""
+    path = tmp_path / "train.py"
+    path.write_text(WRITES.replace("{forward}", forward).replace("{backend}", backend))
+    done = gradinspect("diff", "--compiled", path, "--format", "json", is_measured=False)
+
+    found = json.loads(done.stdout)
+    off = {(one["value"]["role"], one["value"]["name"]) for one in found["differences"]}
+    assert done.returncode == int(forward == "lossy")
+    assert found["num_compared"] == 5  # the loss, two gradients, and both tensors
+    assert off == ({("tensor", "total"), ("tensor", "cache")} if forward == "lossy" else set())
+    if forward == "lossy":
+        line = path.read_text().splitlines().index("            total.add_(x.sum(0))") + 1
+        assert (found["operator"]["operator"], found["operator"]["frame"]["line"]) == ("aten.copy_", line)
+
+
 @pytest.mark.slow
 def test_buffers_of_compiled_parts_have_their_names(tmp_path: Path) -> None:
     """Of a part that is assigned, of each of a list, and of one inside another; eager has the modules alone."""
@@ -261,6 +313,28 @@ def test_a_program_that_compiles_nothing_is_said_to(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "compiles nothing before its first step ends" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("net(torch.randn(2, 4))", "does it call what that returns"),
+        ("fast(torch.randn(1, 2, 4))[0]", "torch.compile gave up: Attempted to wrap RNN"),
+    ],
+)
+def test_why_nothing_was_compiled_is_said(tmp_path: Path, call: str, why: str) -> None:
+    """What is compiled is never called, or torch.compile leaves it as it is."""
+    path = tmp_path / "train.py"
+    kind = "LSTM(4, 4)" if "fast" in call else "Linear(4, 4)"
+    path.write_text(
+        f"import torch\nnet = torch.nn.{kind}\nfast = torch.compile(net, backend='aot_eager')\n"
+        f"{call}.sum().backward()\n"
+    )
+    done = gradinspect("diff", "--compiled", path)
+
+    assert done.returncode == 2
+    assert why in " ".join(done.stderr.split())
 
 
 @pytest.mark.slow

@@ -161,6 +161,33 @@ def test_a_program_that_reads_values_is_compared_with_its_checkpointed_one(tmp_p
     assert rows[1]["kept_bytes"] < rows[0]["kept_bytes"]
 
 
+CHECKPOINTED = """
+class Net(nn.Sequential):
+    def forward(self, x):
+        for number, block in enumerate(self):
+            x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False) if number < NUMBER else block(x)
+        return x
+"""
+
+
+@pytest.mark.slow
+def test_what_the_program_checkpoints_itself_is_said(tmp_path: Path) -> None:
+    """And not checkpointed once more; of equal blocks only the rest is."""
+    script = tmp_path / "train.py"
+    text = HEAD + WHOLE.replace("model =", f"{CHECKPOINTED}model =").replace("nn.Sequential(", "Net(") + END
+    found = {}
+    for number in (3, 1):
+        script.write_text(text.replace("NUMBER", str(number)))
+        done = gradinspect("memory", script, "--compiled", "--format", "json")
+        assert done.returncode == 0, done.stderr
+        found[number] = json.loads(done.stdout)["without"]
+
+    assert [row["what"] for row in found[3]] == ["eager"]
+    assert found[3][0]["note"].startswith("The program checkpoints model.0-2 itself, ")
+    assert [row["what"] for row in found[1]] == ["eager", "eager, checkpoint model.1-2"]
+    assert found[1][0]["note"].startswith("The program checkpoints model.0 itself, ")
+
+
 def test_what_cannot_be_answered_is_said(tmp_path: Path) -> None:
     """A program that compiles nothing, a backend without a partitioner, and options of one moment."""
     script = tmp_path / "train.py"

@@ -25,7 +25,7 @@ STAGE_WORDS: Final = {
     "aot_eager_decomp_partition": "the decompositions of operators, or the partitioner",
 }
 
-Role: TypeAlias = Literal["loss", "gradient", "buffer"]
+Role: TypeAlias = Literal["loss", "gradient", "buffer", "tensor"]  # tensor: any other one that was written into
 
 
 class ComparedCall(Record, frozen=True):
@@ -186,7 +186,9 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
         else:
             equal.append((value.relative, beside.relative))
     have = {value.key for value in compiled.values}
-    one_sided += [OneSided(key.role, key.name, "only in eager") for key in noise if key not in have]
+    # A variable of a compiled function is not there while it is compiled.
+    left = [key for key in noise if key not in have and key.role != "tensor"]
+    one_sided += [OneSided(key.role, key.name, "only in eager") for key in left]
     return CompiledDiff(
         label=label,
         calls=compiled.calls,

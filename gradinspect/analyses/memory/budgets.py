@@ -70,6 +70,7 @@ class UnchangedRun(Record, frozen=True):
     kept_bytes: int = 0
     peak_bytes: int = 0
     problem: str = ""  # why it is not known
+    note: str = ""  # a sentence: what the program checkpoints itself
 
 
 class CompiledMemory(Record, frozen=True):

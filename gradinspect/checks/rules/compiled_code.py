@@ -1,6 +1,7 @@
 """What a step of a compiled program computes otherwise than in eager: the verdict of `check --compiled`."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from gradinspect.analyses.diff.compiled import STAGE_WORDS, CompiledDiff, Role
 from gradinspect.checks.findings import BACKWARD, Finding, line_of, listed, place_of
@@ -39,7 +40,7 @@ OTHER_GRADIENTS = Rule(
 OTHER_VALUES = Rule(
     code="GI252",
     title="compiled code computes other values than eager",
-    summary="A loss, or a buffer that forward writes, is off by more than rounding, or missing.",
+    summary="A loss, or a buffer or other tensor that forward writes, is off by more than rounding, or missing.",
     explanation="The program runs in eager and under torch.compile, with the same random numbers, and the first step "
     "of both is compared; dropout is made equal. A loss that differs makes gradients differ too. A buffer that "
     "differs, such as a running mean, shows in eval mode only, or a counter never.",
@@ -68,10 +69,9 @@ def compiled_findings(diff: CompiledDiff) -> Iterator[Finding]:
     """Report what differs, as one mistake: what forward computes, or else the gradients."""
     if diff.is_same:
         return
-    forward = _names(diff, "loss"), _names(diff, "buffer")
-    rule = OTHER_VALUES if any(forward) else OTHER_GRADIENTS
-    gradients = _names(diff, "gradient")
-    subjects = (*forward[0], *forward[1], *gradients)
+    forward = (*_names(diff, "loss"), *_names(diff, "buffer"), *_names(diff, "tensor"))
+    rule = OTHER_VALUES if forward else OTHER_GRADIENTS
+    subjects = (*forward, *_names(diff, "gradient"))
     frame = None if diff.operator is None else diff.operator.frame
     first = min((one.value.call for one in diff.differences), default=0)
     calls = [call.frame for call in diff.calls[first : first + 1]]
@@ -84,6 +84,9 @@ def compiled_findings(diff: CompiledDiff) -> Iterator[Finding]:
     )
 
 
+_WORDS: Final[dict[Role, str]] = {
+    "loss": "the loss", "buffer": "the buffer", "tensor": "the tensor", "gradient": "the gradient of",
+}  # fmt: skip
 JUDGE = Judge(CompiledDiff, compiled_findings)
 
 
@@ -103,7 +106,7 @@ def _failure(diff: CompiledDiff) -> str:
 
 def _what(diff: CompiledDiff) -> str:
     parts = []
-    for role, words in (("loss", "the loss"), ("buffer", "the buffer"), ("gradient", "the gradient of")):
+    for role, words in _WORDS.items():
         some = [one for one in diff.differences if one.value.role == role]
         if some:
             worst = max(some, key=lambda one: one.value.relative)

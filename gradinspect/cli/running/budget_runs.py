@@ -1,5 +1,6 @@
 """Run a program compiled, in eager and checkpointed, and compare what its steps keep."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.planning.blocks import Block, blocks_of
 from gradinspect.analyses.planning.changes import NO_CHANGE, Plan
 from gradinspect.analyses.planning.planned_steps import PlannedSteps
+from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.analyses.structure.call_names import shown_path, without_wrappers
 from gradinspect.analyses.structure.name_folding import name_by_indices
 from gradinspect.cli.running import questions
@@ -57,11 +59,47 @@ def _without(runs: ForkedRuns, request: Request) -> tuple[UnchangedRun, ...]:
     except (GradInspectError, ScriptFailedError) as error:
         return (UnchangedRun(what=EAGER, kept_bytes=kept, problem=str(error)),)
     other = eager.held_bytes - kept  # weights, and what the program holds itself: the same under a plan
-    rows = [UnchangedRun(what=EAGER, kept_bytes=kept, peak_bytes=eager.peak_bytes - other)]
-    block = next((one for one in blocks_of(eager.steps.uses) if len(one.paths) > 1), None)
+    own = _checkpointed_paths(graph)
+    repeated = [one for one in blocks_of(eager.steps.uses) if len(one.paths) > 1]
+    rows = [UnchangedRun(what=EAGER, kept_bytes=kept, peak_bytes=eager.peak_bytes - other, note=_own(repeated, own))]
+    left = (one._replace(paths=tuple(path for path in one.paths if path not in own)) for one in repeated)
+    block = next((one for one in left if one.paths), None)
     if block is not None:
         rows.append(_checkpointed(runs, request, block, other))
     return tuple(rows)
+
+
+def _checkpointed_paths(graph: Graph) -> "_Paths":
+    """Find the modules whose nodes keep nothing, since the program checkpoints them."""
+    places: dict[bool, set[str]] = {True: set(), False: set()}
+    for node in graph.nodes:
+        statuses = {value.status for value in node.saved if value.kind == "tensor"}
+        if node.module is not None and statuses:
+            path = without_wrappers(graph.modules[node.module].path)
+            places["checkpointed" in statuses].update(containing_paths(path))
+    return _Paths(places[True], places[False])
+
+
+class _Paths(NamedTuple):
+    """Paths of modules."""
+
+    checkpointed: Collection[str]  # or a part of them
+    kept: Collection[str]  # or a part of them
+
+    def __contains__(self, path: object) -> bool:
+        """Whether all of a module is checkpointed."""
+        own = without_wrappers(str(path))
+        return own in self.checkpointed and own not in self.kept
+
+
+def _own(repeated: Sequence[Block], own: _Paths) -> str:
+    """Say what the program checkpoints itself, without the parts of what is named."""
+    if not own.checkpointed:
+        return ""
+    named = [path for block in repeated for path in block.paths if path in own]
+    outer = [path for path in named if not any(path.startswith(f"{other}.") for other in named)]
+    what = shown_path(name_by_indices(map(without_wrappers, outer))) if outer else "a part of it"
+    return f"The program checkpoints {what} itself, in eager as under torch.compile: every row has that."
 
 
 def _checkpointed(runs: ForkedRuns, request: Request, block: Block, other: int) -> UnchangedRun:

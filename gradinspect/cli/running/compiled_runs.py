@@ -69,7 +69,7 @@ class _Runs:
         if not compiled.num_graphs:
             raise GradInspectError(
                 f"'{label}' compiles nothing before its first step ends, so there is nothing to compare.",
-                "Does it call torch.compile?",
+                _why_nothing(compiled),
             )
         found = judge(label, rounded, compiled)
         return found if found.is_same else self._blamed(found, rounded)
@@ -143,3 +143,12 @@ class _Runs:
     def _run(self, how: CompiledRun, *, eager: bool = False, is_silent: bool = True) -> StepValues:
         request = replace(self._request, eager=eager)
         return self._runs.run(request, questions.step_values(how), StepValues, is_silent=is_silent)
+
+
+def _why_nothing(compiled: StepValues) -> str:
+    """Say why no graph was made."""
+    if not compiled.backends:
+        return "Does it call torch.compile?"
+    if compiled.breaks:
+        return f"torch.compile gave up: {compiled.breaks[0]}."
+    return "It calls torch.compile: does it call what that returns, and before its first step ends?"

@@ -1,15 +1,16 @@
 """Keep what a step computes in files, or compare it with what an earlier run has kept.
 
-What comes in: the backward calls of a step. What goes out: how large the losses, the gradients and the buffers are
-after each, and by how much they are off.
+What comes in: the backward calls of a step. What goes out: how large the losses, the gradients, the buffers and other
+tensors that were written into are after each, and by how much they are off.
 """
 
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch import nn
 from gradinspect.analyses.diff.compiled import ComparedCall, Role, StepValue, StepValues, ValueKey
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.rounding import OtherRoundings
+from gradinspect.observers.gradients.written_tensors import is_written, tensors_by_name
 from gradinspect.observers.graphs.compiled_replay import CompiledReplay
 from gradinspect.observers.graphs.phases_observer import SteppedOptimizers
 from gradinspect.recording.compilation import place_of_break
@@ -99,7 +101,7 @@ class StepValuesObserver(Observer[StepValues]):
                 else [(f"result {place}", one) for place, one in enumerate(_tensors(returned))]
             )
             leaves.clear()
-            self._take(number, losses, gradients)
+            self._take(number, losses, gradients, call.frame)
             losses.clear()
 
         def abandon() -> None:
@@ -118,15 +120,19 @@ class StepValuesObserver(Observer[StepValues]):
     def _outputs(self, call: EngineCall) -> list[Any]:
         return [output for output in self._run.outputs_of(call) if isinstance(output.value, torch.Tensor)]
 
-    def _take(self, call: int, losses: Iterable[tuple[str, Any]], gradients: Iterable[tuple[str, Any]]) -> None:
+    def _take(self, call: int, losses: "Named", gradients: "Named", frame: FrameType | None) -> None:
         with plain_tensors_only(), without_grad(), unobserved():
             path = self._folder / f"{call}.pt"
             kept = _load(path, weights_only=True) if not self._how.keeps and path.is_file() else {}
             found: dict[ValueKey, torch.Tensor] = {}
+            modules = _modules()
+            buffers = _buffers(modules)
+            written = tensors_by_name(frame, modules, (buffer for _, buffer in buffers))
             by_role = (
                 ("loss", _as_kept(losses, kept)),
                 ("gradient", _unnamed(gradients, kept)),
-                ("buffer", _buffers()),
+                ("buffer", _of_one_name(buffers)),
+                ("tensor", _as_written(written, None if self._how.keeps else kept)),
             )
             for role, values in by_role:
                 for name, value in values:
@@ -225,8 +231,14 @@ def _tensors(returned: object) -> list[torch.Tensor]:
     return [part for part in parts if isinstance(part, torch.Tensor)]
 
 
-def _buffers() -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the buffers of all modules, by the path from a module that is in no other; unless two have one name."""
+def _as_written(tensors: Mapping[str, torch.Tensor], kept: "Kept | None") -> "Named":
+    """Choose those that were written into, or those that the run has kept which chose them."""
+    names = None if kept is None else {str(name) for _, role, name in kept if role == "tensor"}
+    return [(name, one) for name, one in tensors.items() if (is_written(one) if names is None else name in names)]
+
+
+def _modules() -> list[tuple[str, nn.Module]]:
+    """List all modules, by the path from a module that is in no other."""
     modules = list(instances_of(nn.Module))
     parents = {
         id(child): (module, name)
@@ -234,14 +246,22 @@ def _buffers() -> Iterator[tuple[str, torch.Tensor]]:
         for name, child in own_children(module).items()
         if child is not None
     }
-    found = [
-        (".".join((*_path(module, parents), name)), buffer)
-        for module in modules
+    return [(".".join(_path(module, parents)), module) for module in modules]
+
+
+def _buffers(modules: Iterable[tuple[str, nn.Module]]) -> list[tuple[str, torch.Tensor]]:
+    return [
+        (".".join(filter(None, (path, name))), buffer)
+        for path, module in modules
         for name, buffer in own_buffers(module).items()
         if buffer is not None
     ]
-    counts = Counter(name for name, _ in found)
-    return (one for one in sorted(found, key=lambda one: one[0]) if counts[one[0]] == 1)
+
+
+def _of_one_name(buffers: Sequence[tuple[str, torch.Tensor]]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield them in the order of their names, apart from those that share one."""
+    counts = Counter(name for name, _ in buffers)
+    return (one for one in sorted(buffers, key=lambda one: one[0]) if counts[one[0]] == 1)
 
 
 def _path(module: nn.Module, parents: dict[int, tuple[nn.Module, str]]) -> tuple[str, ...]:

@@ -116,13 +116,14 @@ class CompiledReplay:
         self, graph: "_Graph", call: Any, error: float, noise: float, norm: float, *, is_output: bool
     ) -> OperatorValue:
         whole = whole_of(call)
-        modules = modules_of(whole)
-        lines = list(lines_in_stack(stack_of(whole)))
+        made = whole if stack_of(whole) else _given(whole)
+        modules = modules_of(made)
+        lines = list(lines_in_stack(stack_of(made)))
         frame = source_line(*lines[-1][:2], self._base_folder) if lines else None
         return OperatorValue(
             direction=graph.direction,
             operator=operator_name(whole) if whole.op == "call_function" else str(whole.name),
-            forward=forward_name(whole),
+            forward=forward_name(made),
             module=without_wrappers(modules[-1][1].rpartition("]")[2].strip(".")) if modules else "",
             frame=frame,
             error=error / norm if norm else float("inf"),
@@ -165,6 +166,11 @@ class _Values(Interpreter):
         if n.name in self._wanted and isinstance(result, torch.Tensor):
             self._found[n.name] = ops.clone(result)  # an operator that comes later may write into it
         return result
+
+
+def _given(call: Any) -> Any:
+    """Return what made the last argument of a call that AOTAutograd has added, as to write into an input."""
+    return next((one for one in map(whole_of, reversed(call.all_input_nodes)) if stack_of(one)), call)
 
 
 def _calls(module: GraphModule) -> list[Any]:

@@ -1,5 +1,7 @@
 """Whether a compiled step computes what eager does."""
 
+import msgspec
+
 from gradinspect.analyses.diff.compiled import (
     STAGES,
     ComparedCall,
@@ -43,6 +45,14 @@ def test_what_is_off_by_more_than_rounding_differs() -> None:
 
     assert [one.value.name for one in found.differences] == ["b", "a"]
     assert found.num_compared == 3
+
+
+def test_a_variable_that_is_not_there_while_it_is_compiled_is_not_missed() -> None:
+    """A buffer that is not there is."""
+    for role, is_same in (("tensor", True), ("buffer", False)):
+        rounded = run(value("a"), msgspec.structs.replace(value("total"), role=role))
+
+        assert judge("train.py", [rounded], run(value("a"))).is_same == is_same
 
 
 def test_the_largest_of_several_roundings_counts() -> None:

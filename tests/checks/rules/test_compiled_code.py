@@ -64,7 +64,7 @@ def test_a_gradient_is_named_with_the_operator() -> None:
 
 def test_what_forward_computes_counts_more_than_its_gradients() -> None:
     """They follow from it."""
-    for role in ("loss", "buffer"):
+    for role in ("loss", "buffer", "tensor"):
         found = finding(differences=(difference("gradient", "a", 0.1), difference(role, f"{role} 0", 0.2, num_odd=1)))
 
         assert (found.code, found.subjects) == ("GI252", (f"{role} 0", "a"))

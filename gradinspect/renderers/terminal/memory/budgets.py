@@ -66,5 +66,7 @@ def _budgets(rows: list[BudgetRow]) -> str:
 
 def _problems(found: CompiledMemory) -> Iterator[str]:
     for one in found.without:
+        if one.note:
+            yield one.note
         if one.problem:
             yield f"Not known of {one.what}: {one.problem}"

@@ -34,11 +34,12 @@ def test_equal_rows_are_one() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     """A size that is missing is no zero."""
-    without = (UnchangedRun(what="eager", kept_bytes=100, problem="It reads values."),)
+    note = "The program checkpoints h.0-3 itself."
+    without = (UnchangedRun(what="eager", kept_bytes=100, problem="It reads values.", note=note),)
     lines = text(found(row(1, 2048, 2048), without=without))
 
     assert any(line.startswith("eager") and line.split() == ["eager", "100", "B", "?"] for line in lines)
-    assert "Not known of eager: It reads values." in lines
+    assert [note, "Not known of eager: It reads values."] == lines[-2:]
 
 
 def test_no_line_is_too_wide() -> None:
