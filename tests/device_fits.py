@@ -15,7 +15,7 @@ RESERVED = re.compile(r"^  on \w+(?::\d)?: .* allocated, .* reserved\n", re.MULT
 ON_DEVICE = re.compile(r" on \w+(?::\d)?(?= \(|,|$| over)", re.MULTILINE)
 SIZE = re.compile(r"([\d.,]+) (B|KiB|MiB|GiB)\b")
 PEAK = re.compile(r"^Peak: ([\d.,]+ \w+)", re.MULTILINE)
-ROW = re.compile(r"^  (.+?)  [\d.,]+ [KMG]?i?B  ([\d.]+)%$", re.MULTILINE)
+ROW = re.compile(r"^  (.+?)  [\d.,]+ [KMG]?i?B  [<>]?([\d.]+)%$", re.MULTILINE)
 WHERE = re.compile(r"(?<=\))(, \S+)\n  (.*)\n(  \S+:\d+  .*\n)?")  # below the peak: the operator and the line
 STEP = re.compile(r"^  (step \d+): (?:peak ([\d.,]+ \w+) in [a-z ]+, )?([\d.,]+ \w+) at its end", re.MULTILINE)
 PHASE = re.compile(r"(?<=: peak SIZE) in [a-z ]+(?=,)")

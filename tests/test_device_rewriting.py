@@ -159,7 +159,7 @@ PEAK = """Peak: 9.0 KiB (measured), a.py
   a.py:4  x
 
 at the peak, by kind
-  temporary  9.0 KiB  100.0%
+  temporary  9.0 KiB  100%
 
 alive over time
   step 1: peak 9.0 KiB in forward, 17 B at its end
@@ -167,7 +167,7 @@ alive over time
 A sentence.
 """
 SMALLER = PEAK.replace("9.0", "2.0")
-SAVES = PEAK.replace("  temporary  9.0 KiB  100.0%", "  saved for backward  8.0 KiB  88.9%")
+SAVES = PEAK.replace("  temporary  9.0 KiB  100%", "  saved for backward  8.0 KiB  89%")
 SAVES_LESS = SAVES.replace("9.0", "4.0").replace("8.0", "3.0")
 TEXTS: dict[str, tuple[Leaving, str, str, str]] = {  # on the CPU, on the device, and there with something else
     "warning": (without(r"^warning: .*\n"), "warning: x\na\n", "a\n", "b\n"),

@@ -14,7 +14,12 @@ let curve;
 let here;
 let { points, spans, peak } = devices[0];
 
-function share(bytes, all) { return all ? `${(100 * bytes / all).toFixed(1)}%` : ''; }
+function share(bytes, all) {
+  if (!all) { return ''; }
+  const part = 100 * bytes / all;
+  if (part < 1) { return '<1%'; }
+  return part < 99.5 || bytes >= all ? `${part.toFixed(0)}%` : '>99%';
+}
 
 const INDEX = /(?<![^.])[0-9]{1,18}(?![^.])/g;
 

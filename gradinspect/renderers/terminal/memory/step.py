@@ -33,7 +33,7 @@ from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import format_times
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import cut_end
-from gradinspect.units import format_beside, format_bytes, format_count
+from gradinspect.units import format_beside, format_bytes, format_count, format_share
 
 MAX_ROWS = 12
 MAX_LABEL = 78  # cells: bytes stay near the names on a wide terminal
@@ -151,7 +151,7 @@ class StepMemoryPage(Page):
     def _row(self, label: str, num_bytes: int, total: int) -> Text:
         room = self._label_room
         name = self.fit(label, room)
-        return Text(f"  {name:<{room}}{format_bytes(num_bytes):>12}{num_bytes / max(total, 1):>7.1%}")
+        return Text(f"  {name:<{room}}{format_bytes(num_bytes):>12}{format_share(num_bytes, total):>7}")
 
     def _steps(self, memory: StepMemory, where: str) -> Iterator[Text]:
         """Yield the curve, and one line a step."""
