@@ -331,11 +331,11 @@ def outcomes(draw: st.DrawFn) -> PlanOutcome:
     kind = draw(st.sampled_from((Checkpoint, Offload, HalfSaves, Autocast)))
     changes = [kind(root=0, paths=paths, class_name="Block", num_alike=3)] if paths else []
     changes += draw(st.lists(st.sampled_from((RELEASE, DELETION, CHUNKED)), unique=True))
-    peak, flops, moved = (draw(st.integers(0, most)) for most in (2, 1, 1))
+    peak, flops, moved = (draw(st.integers(0, 1)) for _ in range(3))
     return PlanOutcome(plan=Plan(changes=tuple(changes)), peak_bytes=peak, flops=flops, moved_bytes=moved)
 
 
-@given(st.lists(outcomes(), max_size=12))
+@given(st.lists(outcomes(), min_size=2, max_size=12))
 def test_no_row_of_the_front_is_beaten_in_all_columns(found: list[PlanOutcome]) -> None:
     """Each plan that is left out is: at the same work or less, by one of the front."""
     front = front_of(found)
