@@ -50,6 +50,16 @@ FAKE = {  # what cannot run on tensors without values
     "Tensor.__deepcopy__",
     "Tensor.__format__",
     "_BaseDataLoaderIter.__next__",
+    "os.rename",
+    "os.replace",
+    "shutil.copy",
+    "shutil.copy2",
+    "shutil.copyfile",
+    "shutil.move",
+    "torch.load",
+    "torch.save",
+    "torch.serialization.load",
+    "torch.serialization.save",
     "torch.nn.init._no_grad_trunc_normal_",
 }
 ALLOCATES = {"UntypedStorage.resize_", "torch.get_rng_state", "torch.random.get_rng_state"}

@@ -5,7 +5,8 @@ Data loaders and samplers draw numbers, so they run outside the fake mode, and t
 gets the copy's data, as real ones do. A truncated normal redraws until its values are in bounds, and distributions
 validate their arguments; without values, neither is needed. A scalar is formatted as its number (`f"{loss:.4f}"`),
 which torch does for its own tensor class only. A deep copy of a fake tensor, as `nn.TransformerEncoder` makes of its
-layer, gets memory of its own: torch would copy the storage beside the one that views of the copy show.
+layer, gets memory of its own: torch would copy the storage beside the one that views of the copy show. What is saved
+to a file is kept instead: NOTE [Files of fake tensors] in `saved_files`.
 """
 
 import copy
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gradinspect.fake.saved_files import SavedFiles
 from gradinspect.torch_api.fakes import (
     FakeTensor,
     apply_patch,
@@ -41,6 +43,7 @@ def patched_torch() -> AbstractContextManager[None]:
         distribution_patch(),
         format_patch(_formatting),
         deepcopy_patch(_copying),
+        *SavedFiles().patches(),
     )
 
 

@@ -331,9 +331,10 @@ class Plan(Record, frozen=True):
     changes: tuple[Change, ...] = ()
 
     @property
-    def num_modules(self) -> int:
-        """How many modules it changes."""
-        return sum(len(change.paths) for change in module_changes_of(self))
+    def num_changes(self) -> int:
+        """How many modules it changes, and what else."""
+        modules = module_changes_of(self)
+        return len(self.changes) - len(modules) + sum(len(change.paths) for change in modules)
 
 
 NO_CHANGE = Plan()

@@ -372,7 +372,7 @@ def _together(offers: Iterable[Change]) -> Iterator[tuple[Change, ...]]:
 def front_of(outcomes: Iterable[PlanOutcome]) -> tuple[PlanOutcome, ...]:
     """Leave out what needs no less than a cheaper plan: the Pareto front of peak, work, moves and rounding.
 
-    Of plans that cost the same work, the one that changes fewer modules stays beside one that needs less.
+    Not all work is counted: of plans with the same FLOPs, the one with fewer changes is the cheaper one.
     """
     found: list[PlanOutcome] = []
     for outcome in sorted(outcomes, key=_cost):
@@ -385,13 +385,13 @@ def _is_as_good(one: PlanOutcome, other: PlanOutcome) -> bool:
     """Return whether a plan costs no more than another, and needs no more."""
     return (
         rounding_of(one.plan) <= rounding_of(other.plan)
-        and one.flops <= other.flops
+        and (one.flops, one.plan.num_changes) <= (other.flops, other.plan.num_changes)
         and one.moved_bytes <= other.moved_bytes
         and one.peak_bytes <= other.peak_bytes
     )
 
 
-def _cost(outcome: PlanOutcome) -> tuple[int, bool, int, int, int, int, int]:
+def _cost(outcome: PlanOutcome) -> tuple[int, bool, int, int, int, int]:
     """Order plans: those that keep every bit first, then those that move nothing, then by work, and by what changes.
 
     What a byte that is moved costs beside an operation, only a run on the device would show.
@@ -400,9 +400,8 @@ def _cost(outcome: PlanOutcome) -> tuple[int, bool, int, int, int, int, int]:
         rounding_of(outcome.plan),
         outcome.moved_bytes > 0,
         outcome.flops,
+        outcome.plan.num_changes,
         outcome.moved_bytes,
-        outcome.plan.num_modules,
-        len(outcome.plan.changes),
         outcome.peak_bytes,
     )
 

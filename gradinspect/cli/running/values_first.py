@@ -133,5 +133,6 @@ def answer_with_values(request: Request, num_steps: int) -> StepMemory | None:
     runs = ForkedRuns(request)
     try:
         return _replayed(runs, request, num_steps)
-    except (GradInspectError, ScriptFailedError):
+    except (GradInspectError, ScriptFailedError) as error:
+        print_message(f"that gave no answer: {error}")
         return None

@@ -62,6 +62,7 @@ def _plan(report: PlanReport, outcome: PlanOutcome, *, is_tried: bool) -> dict[s
         "held_bytes": outcome.held_bytes,
         "moved_bytes": outcome.moved_bytes,
         "flops_ratio": flops_ratio(outcome, report.search.plain),
+        "num_changes": outcome.plan.num_changes,
         "exact": is_exact(outcome.plan),
         "at": outcome.at,
         "alive": outcome.alive,

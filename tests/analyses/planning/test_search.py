@@ -1,5 +1,8 @@
 """The search for the cheapest plan: on a model of memory that is a sum."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from gradinspect.analyses.planning.blocks import blocks_of
 from gradinspect.analyses.planning.changes import (
     Autocast,
@@ -307,6 +310,46 @@ def test_what_needs_no_less_than_a_cheaper_plan_is_left_out() -> None:
 
     assert front_of(outcomes) == (outcomes[0], outcomes[2])
     assert [one.peak_bytes for one in found(1).front] == [1000, 250, 600]  # half precision computes nothing again
+
+
+def columns_of(outcome: PlanOutcome) -> tuple[int, ...]:
+    """List what the table shows of a plan, the less the better."""
+    plan = outcome.plan
+    return outcome.peak_bytes, outcome.flops, outcome.moved_bytes, plan.num_changes, rounding_of(plan)
+
+
+def is_beaten(outcome: PlanOutcome, by: PlanOutcome) -> bool:
+    """Return whether another plan is better in something, and worse in nothing."""
+    one, other = columns_of(outcome), columns_of(by)
+    return one != other and all(a >= b for a, b in zip(one, other, strict=True))
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> PlanOutcome:
+    """Draw the outcome of a plan, of few values, so that some are equal."""
+    paths = tuple(f"h.{number}" for number in range(draw(st.integers(0, 3))))
+    kind = draw(st.sampled_from((Checkpoint, Offload, HalfSaves, Autocast)))
+    changes = [kind(root=0, paths=paths, class_name="Block", num_alike=3)] if paths else []
+    changes += draw(st.lists(st.sampled_from((RELEASE, DELETION, CHUNKED)), unique=True))
+    peak, flops, moved = (draw(st.integers(0, 1)) for _ in range(3))
+    return PlanOutcome(plan=Plan(changes=tuple(changes)), peak_bytes=peak, flops=flops, moved_bytes=moved)
+
+
+@given(st.lists(outcomes(), min_size=2, max_size=12))
+def test_no_row_of_the_front_is_beaten_in_all_columns(found: list[PlanOutcome]) -> None:
+    """Each plan that is left out is: at the same work or less, by one of the front."""
+    front = front_of(found)
+
+    assert not [one for one in front for by in front if is_beaten(one, by)]
+    assert len({columns_of(one) for one in front}) == len(front)
+    for outcome in found:
+        assert any(
+            by.peak_bytes <= outcome.peak_bytes
+            and by.moved_bytes <= outcome.moved_bytes
+            and rounding_of(by.plan) <= rounding_of(outcome.plan)
+            and (by.flops < outcome.flops or columns_of(by)[1:4:2] <= columns_of(outcome)[1:4:2])
+            for by in front
+        )
 
 
 def test_what_promises_most_is_tried_first() -> None:

@@ -42,7 +42,7 @@ from gradinspect.units import format_beside, format_count
 
 MAX_PLANS = 5
 MAX_CODE = 60  # characters of a line of the program that is changed
-NUM_LABEL = 33  # cells before what a plan changes
+NUM_LABEL = 42  # cells before what a plan changes
 _GRADIENTS = ("bit-equal", "rounded", "bfloat16", "bfloat16")  # by `rounding_of`
 
 
@@ -119,7 +119,7 @@ class PlanPage(Page):
         described = [descriptions_of(outcome.plan, self._times) for outcome in shown]
         shared = [each for each in described[0] if all(each in others for others in described)] if shown[1:] else []
         yield Text()
-        yield Text(f"{'peak':>12}{'FLOPs':>8}  {'gradients':<11}plan", "bold")
+        yield Text(f"{'peak':>12}{'FLOPs':>8}{'changes':>9}  {'gradients':<11}plan", "bold")
         yield from self._row(search.plain, search, "no change")
         if shared:
             yield from self._hanging(" " * NUM_LABEL, f"each of these: {'; '.join(shared)}")
@@ -134,7 +134,8 @@ class PlanPage(Page):
         ratio = flops_ratio(outcome, search.plain)
         work = "" if ratio is None else f"x{ratio:.2f}"
         exact = _GRADIENTS[rounding_of(outcome.plan)] if outcome.plan.changes else ""
-        label = f"{format_beside(outcome.peak_bytes, search.limit):>12}{work:>8}  {exact:<11}"
+        peak, changes = format_beside(outcome.peak_bytes, search.limit), outcome.plan.num_changes
+        label = f"{peak:>12}{work:>8}{changes:>9}  {exact:<11}"
         yield from self._hanging(label, described)
 
     def _codes(self, report: PlanReport, outcome: PlanOutcome) -> Iterator[Text]:
