@@ -180,6 +180,18 @@ class MovedFrozen(Record, frozen=True, kw_only=True):
     step: Frame | None = None
 
 
+class RefilledZeros(Record, frozen=True, kw_only=True):
+    """Weights that a mask has set to zero, and that steps have changed since."""
+
+    names: tuple[str, ...]
+    num_zeros: int  # that the mask has made
+    num_elements: int
+    num_steps: int  # that found nearly all of them gone
+    optimizer: str
+    set: Frame | None = None
+    step: Frame | None = None
+
+
 class UnmovedParameters(Record, frozen=True, kw_only=True):
     """Parameters that have a gradient, and that no step of their optimizer has changed."""
 

@@ -21,6 +21,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.in_place.lagging_buffers import LaggingBuffersLog
+from gradinspect.checks.evidence.in_place.refilled import RefilledLog
 from gradinspect.checks.evidence.in_place.shared_weights import SharingWeights
 from gradinspect.checks.evidence.in_place.unmoved import Unmoved, unmoved_fact
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
@@ -102,6 +103,7 @@ class TrainingLog:
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._sharing = SharingWeights(recorder, self._gradients, self._shared_at, folder)
         self._lagging = LaggingBuffersLog(recorder, self._gradients, lambda one: self._frame(self._flow_frame(one)))
+        self._refilled = RefilledLog(flow, recorder.errors)
         self._num_calls_before_step = 0  # of torch functions, when an optimizer last stepped
         self._attached = ExitStack()
         self._unloaded: list[NothingLoaded] = []
@@ -304,6 +306,7 @@ class TrainingLog:
             self._gradients.before_step(optimizer, frame)
             self._optimizers.before_step(optimizer, frame)
             self._parameters.before_step(optimizer, self._optimizers.of(optimizer))
+            self._refilled.before_step(optimizer, self._optimizers.of(optimizer))
             self._modes.step(optimizer, frame)
 
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
@@ -404,6 +407,7 @@ class TrainingLog:
         yield from self._unloaded
         yield from self._sharing.facts()
         yield from self._lagging.found.values()
+        yield from self._refilled.facts(self.names_of, self._frame)
 
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}

@@ -252,6 +252,10 @@ class Dataflow:
         """Return the read of a tensor."""
         return self._reads(tensor)[-1]
 
+    def last_write(self, tensor: torch.Tensor) -> int:
+        """Return the last call that wrote to the memory of a tensor, or else that made it."""
+        return self._reads(tensor)[0].call
+
     def leaf(self, number: int) -> torch.Tensor | None:
         """Return a leaf that was read, if it is still alive."""
         return self.leaves[number]()
