@@ -92,6 +92,7 @@ def _write_regular(path: Path, target: Path, content: bytes, *, force: bool) -> 
 
 def _replace(temporary: Path, target: Path) -> None:
     if target.is_file():
+        os.close(os.open(target, os.O_WRONLY))  # fails for a program that runs, and for what is not ours to write
         temporary.chmod(stat.S_IMODE(target.stat().st_mode))
     temporary.replace(target)
 

@@ -1,7 +1,9 @@
 """A file is there complete or not at all, and never replaced unasked."""
 
 import os
+import shutil
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -44,6 +46,22 @@ def test_no_overwriting_without_force(tmp_path: Path) -> None:
 
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems may let a program that runs be written to")
+def test_a_program_that_runs_is_not_replaced(tmp_path: Path) -> None:
+    """Not even with --force, as by `-o /proc/self/exe`, which leads to the Python of all environments."""
+    program = shutil.which("sleep")
+    assert program is not None
+    path = Path(shutil.copy(program, tmp_path / "sleep"))
+    with subprocess.Popen([path, "60"]) as process:
+        try:
+            with pytest.raises(GradInspectError, match=r'Could not write ".*exe": text file busy'):
+                write_file(Path(f"/proc/{process.pid}/exe"), b"new", force=True)
+        finally:
+            process.kill()
+
+    assert path.read_bytes() == Path(program).read_bytes()
 
 
 def test_a_file_that_appears_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
