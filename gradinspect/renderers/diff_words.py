@@ -20,6 +20,8 @@ LEAF_WORDS: Final = {
 MODULE_WORDS: Final = {"removed": "only in A:", "added": "only in B:"}
 GROUP_MODULE_WORDS: Final = {"removed": "missing here:", "added": "only here:"}  # of a group beside the first one
 MAX_MODULES = 3  # named in a sentence
+MANY_ROWS = 10  # with more, classes are counted as well: what was replaced by what is hard to see in many places
+MAX_CLASSES = 6
 FIELD_WORDS: Final = {"shape": "", "dtype": "", "tensor": "", "inputs": "input"}
 NAMELESS: Final = frozenset({"operator", "line", "module", "hooks"})  # fields of a node that are there once
 
@@ -171,6 +173,15 @@ def _listed(calls: Sequence[str]) -> str:
     parts = [f"{kind} {number}".lstrip() if not place else number
              for kind, numbers in kinds.items() for place, number in enumerate(numbers)]  # fmt: skip
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def class_words(diff: GraphDiff, arrow: str = "→") -> str:
+    """Say of which classes there are more or fewer nodes: `GeluBackward0 32 → 0`; "" where few rows say it."""
+    if len(diff.rows) <= MANY_ROWS:
+        return ""
+    told = [f"{name} {pair.before:,} {arrow} {pair.after:,}" for name, pair in diff.classes.items()]
+    rest = [f"{len(told) - MAX_CLASSES:,} more"] if len(told) > MAX_CLASSES else []
+    return ", ".join([*told[:MAX_CLASSES], *rest])
 
 
 def summary(diff: GraphDiff) -> str:

@@ -15,6 +15,7 @@ from gradinspect.renderers.diff_words import (
     SIGNS,
     Side,
     StepDiff,
+    class_words,
     described,
     first_values,
     one_sided_modules,
@@ -84,6 +85,8 @@ def render_diff_markdown(diff: GraphDiff, sides: Sequence[Side], failures: Seque
     if diff.is_empty:
         return "".join(parts)
     parts += ["\n", render_markdown(("", "before", "after", "change"), _figures(diff))]
+    if classes := class_words(diff):
+        parts.append(f"\nClasses: {code(classes)}\n")
     if diff.rows:
         headers = ("module", "change", "what", "bytes held", "line")
         parts += ["\n", render_markdown(headers, map(_cells, diff.rows[:MAX_ROWS]))]

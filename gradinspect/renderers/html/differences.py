@@ -19,6 +19,7 @@ from gradinspect.renderers.diff_words import (
     LEAF_WORDS,
     MODULE_WORDS,
     SIGNS,
+    class_words,
     described,
     first_values,
     how_far,
@@ -55,9 +56,9 @@ class Section(Record, frozen=True, kw_only=True):
 
 
 def page_differences(diff: GraphDiff, union: Union) -> list[Section]:
-    """List what differs: by module, then modules, leaves and values."""
+    """List what differs: classes if the rest is long, then by module, then modules, leaves and values."""
     lister = _Lister(diff, union)
-    found = [*lister.rows(), *lister.modules(), *lister.leaves(), *lister.values()]
+    found = [*lister.classes(), *lister.rows(), *lister.modules(), *lister.leaves(), *lister.values()]
     return [_escaped(section) for section in found if section.entries]
 
 
@@ -71,6 +72,10 @@ class _Lister:
         for place, numbers in enumerate(union.calls):
             kind = "added" if numbers.before is None else "removed" if numbers.after is None else ""
             self._calls.setdefault((kind, union.graph.modules[place].path), []).append(place)
+
+    def classes(self) -> Iterator[Section]:
+        if words := class_words(self.diff):
+            yield Section(title="classes", entries=(PageDifference(sign="", words=words),))
 
     def rows(self) -> Iterator[Section]:
         shown = self.diff.rows[:MAX_ENTRIES]

@@ -23,6 +23,7 @@ from gradinspect.renderers.diff_words import (
     SIGNS,
     Side,
     StepDiff,
+    class_words,
     field_of,
     first_alike,
     first_values,
@@ -43,8 +44,6 @@ STYLES: Final = {"added": "green", "removed": "red", "changed": "cyan"}
 MIN_WIDTH = 60
 MAX_DETAILS = 4  # of a row
 MAX_ROWS = 40
-MANY_ROWS = 10  # with more, classes are counted as well: what was replaced by what is hard to see in many places
-MAX_CLASSES = 6
 MAX_PARAMETERS = 5
 BYTES_CELLS = 10
 LINE_CELLS = 22
@@ -307,10 +306,8 @@ class DiffPage(Page):
         if diff.is_empty:
             yield Text("No difference.", "bold green")
             return
-        if len(diff.rows) > MANY_ROWS and diff.classes:
-            told = [f"{name} {pair.before:,} {self._to} {pair.after:,}" for name, pair in diff.classes.items()]
-            rest = [f"{len(told) - MAX_CLASSES:,} more"] if len(told) > MAX_CLASSES else []
-            yield from self.wrapped(self.visible(f"classes: {', '.join([*told[:MAX_CLASSES], *rest])}"), indent=GAP)
+        if classes := class_words(diff, self._to):
+            yield from self.wrapped(self.visible(f"classes: {classes}"), indent=GAP)
         yield from self.wrapped(f"{summary(diff)}.", "bold")
 
 

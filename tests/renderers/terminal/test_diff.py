@@ -21,6 +21,7 @@ from gradinspect.renderers.data.diff import (
     render_step_markdown,
 )
 from gradinspect.renderers.diff_words import CallDiff, Side, StepDiff
+from gradinspect.renderers.html.differences import page_differences
 from gradinspect.renderers.terminal.diff import DiffPage
 
 ROW = ChangedRow(kind="changed", module="fc", what="AddmmBackward0")
@@ -38,6 +39,11 @@ def test_what_was_replaced_in_many_places_is_said_once(num_rows: int) -> None:
         "  EmbeddingBackward0 0 → 1",
     ]
     assert [line for line in lines if line in told] == (told if num_rows > 10 else [])
+    words = "ExpBackward0 0 → 5, AddBackward0 1 → 5, MulBackward0 1 → 5, EmbeddingBackward0 0 → 1"
+    comment = render_step_markdown(StepDiff([CallDiff(replace(diff, rows=rows), [Side("A", ""), Side("B", "")], [])]))
+    assert (f"Classes: `{words}`\n" in comment) == (num_rows > 10)
+    page = page_differences(replace(diff, rows=rows), unite_graphs(product_plus_two(), residual_blocks(5), diff))
+    assert [one.entries[0].words for one in page if one.title == "classes"] == [words] * (num_rows > 10)
 
 
 @pytest.mark.slow
