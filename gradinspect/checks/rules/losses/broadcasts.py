@@ -20,8 +20,8 @@ from gradinspect.units import format_shape
 _ELEMENTWISE = tuple(
     f"{name}Backward"
     for name in (
-        "Abs", "Add", "Clamp", "ClampMax", "ClampMin", "Div", "Exp", "Expm1", "Log", "Log1p", "LogSigmoid", "Maximum",
-        "Minimum", "Mul", "Neg", "Pow", "Relu", "Rsub", "Sigmoid", "Softplus", "Sqrt", "Sub", "Tanh", "ToCopy",
+        "Abs", "Add", "Clamp", "ClampMax", "ClampMin", "Cosh", "Div", "Exp", "Expm1", "Log", "Log1p", "LogSigmoid",
+        "Maximum", "Minimum", "Mul", "Neg", "Pow", "Relu", "Rsub", "Sigmoid", "Softplus", "Sqrt", "Sub", "Tanh", "ToCopy",
     )
 )  # fmt: skip
 _REDUCTIONS = ("MeanBackward", "SumBackward", "LinalgVectorNormBackward", "NormBackward", "NansumBackward")
@@ -166,6 +166,8 @@ def _goes_on(node: Node, shape: Shape, passes: tuple[str, ...]) -> bool:
     elements = _num_elements(node)
     if elements == 1:
         return node.name.startswith(_REDUCTIONS) or "Loss" in node.name
+    if node.name.startswith("WhereBackward"):  # a loss in two pieces; one piece alone is a mask
+        return elements == prod(shape) and all(edge is not None for edge in node.next_edges)
     return elements == prod(shape) and node.name.startswith(passes)
 
 

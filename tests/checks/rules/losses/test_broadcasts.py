@@ -203,6 +203,14 @@ def test_a_mask_has_the_grown_shape(edges: tuple[int | None, ...], sizes: tuple[
     assert said(operator(), between=(power,))
 
 
+@pytest.mark.parametrize(("edges", "is_found"), [((2, 2), True), ((2, None), False)])
+def test_a_loss_in_two_pieces_reduces_all_pairs(edges: tuple[int | None, ...], *, is_found: bool) -> None:
+    """As one of Huber's that is written out: of `where`, both sides are errors. With a constant it is a mask."""
+    pieces = op("WhereBackward0", *edges, shape=(8, 8))
+
+    assert bool(said(operator(), between=(pieces,))) == is_found
+
+
 def test_a_square_of_two_learned_sides_is_compared_with_a_row() -> None:
     """Their sum is named with the line that compares it; without a comparison it is no mistake."""
     total = Frame(file="model.py", line=9, function="forward", code="return bias + product")
