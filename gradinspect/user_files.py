@@ -29,8 +29,11 @@ def open_file(path: Path) -> BinaryIO:
         raise OSError(errno.EINVAL, "no file can have this name") from None
     try:
         _check(os.fstat(descriptor).st_mode, os.fspath(path))
-        first = _first_of_pipe(descriptor) if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else b""
-        if hasattr(os, "set_blocking"):
+        mode = os.fstat(descriptor).st_mode
+        first = _first_of_pipe(descriptor) if stat.S_ISFIFO(mode) else b""
+        if hasattr(os, "set_blocking") and not stat.S_ISREG(
+            mode
+        ):  # one that waits, as the log of the kernel, has no end
             os.set_blocking(descriptor, True)
         return io.BufferedReader(_Begun(descriptor, first))
     except BaseException:
@@ -103,7 +106,13 @@ class _Begun(io.FileIO):
 
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401  # a view of what BufferedReader fills
         if not self._first:
-            return super().readinto(buffer) or 0
+            return self._read_next(buffer)
         size = len(self._first)
         buffer[:size], self._first = self._first, b""
+        return size
+
+    def _read_next(self, buffer: Any) -> int:  # noqa: ANN401  # as above
+        size = super().readinto(buffer)
+        if size is None:
+            raise OSError(errno.EINVAL, "it has no end")
         return size

@@ -1,6 +1,7 @@
 """Every option, file and variable that we read, given what nobody expects: one sentence, at once."""
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -108,6 +109,7 @@ CONTENTS = {
     "brackets": b"[" * 100_000,
     "a nest": b"x = " + b"(" * 100_000,
 }
+KINDS = ("a pipe", "a folder", "a device", "a loop of links", "a socket", "a log of the kernel")
 
 
 def _made(kind: str, file: Path) -> None:
@@ -118,6 +120,11 @@ def _made(kind: str, file: Path) -> None:
             file.mkdir()
         case "a device":
             file.symlink_to("/dev/zero")
+        case "a log of the kernel":
+            file.symlink_to("/proc/kmsg")
+        case "a socket":
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(str(file))
         case "a loop of links":
             file.symlink_to(file.name)
         case _:
@@ -125,10 +132,10 @@ def _made(kind: str, file: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["a pipe", "a folder", "a device", "a loop of links", *CONTENTS])
+@pytest.mark.parametrize("kind", [*KINDS, *CONTENTS])
 @pytest.mark.parametrize("read", READS)
 def test_no_file_ends_in_a_traceback(read: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nor is any waited for: a pipe to which nobody writes, a device without an end."""
+    """Nor is any waited for: a pipe to which nobody writes, a device or a log without an end."""
     words = tuple(word.replace("FILE", "strange") for word in READS[read])
     name = next((word for word in words if word.startswith("strange")), "pyproject.toml")
     _made(kind, Path(name.partition("#")[0].partition(":")[0]))

@@ -119,7 +119,7 @@ def _code_cells(path: Path) -> list[dict[str, Any]]:
         document = json.loads(read_text(path))
     except OSError as error:
         raise GradInspectError(f"The notebook '{path}' cannot be read: {error.strerror}.", "Check the file.") from None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, SystemError):  # SystemError: json's errors are set aside, as all of our modules
         raise _no_notebook(path) from None
     sheets = document.get("worksheets", [document]) if isinstance(document, dict) else None
     if not isinstance(sheets, list) or not all(

@@ -71,6 +71,18 @@ def test_what_is_no_notebook(text: str, tmp_path: Path) -> None:
         read_notebook(path)
 
 
+@pytest.mark.parametrize("text", ["{", '{"cells": [', '{"cells": [{"cell_type": "code" "source": ""}]}'])
+def test_a_notebook_that_was_cut_off_is_refused(text: str, tmp_path: Path) -> None:
+    """Where a command reads it, for whose program most modules are not loaded yet."""
+    notebook = tmp_path / "cut.ipynb"
+    notebook.write_text(text)
+
+    done = gradinspect("trace", notebook)
+
+    assert done.returncode == 2
+    assert done.stderr == f"gradinspect: '{notebook}' is not a notebook. Save it again in Jupyter, or give a script.\n"
+
+
 def test_a_mistake_is_named_by_its_cell(tmp_path: Path) -> None:
     """`cell 3:4`, counted as the notebook shows its lines; a note names the magics."""
     notebook(tmp_path / "train.ipynb", *TRAINING)
