@@ -26,6 +26,8 @@ from gradinspect.checks.registry import findings_on
 from gradinspect.graph import Frame, Graph
 from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.frames import user_frames
+from gradinspect.recording.names.variables import LARGEST_CONTAINER, local_variables, num_unlisted
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import UNKNOWN_NR
 
@@ -66,6 +68,7 @@ class BeforeBackward:
             lambda: self._growing(graph, call, backward),
             lambda: self._dropped(walked, backward),
             lambda: self._repeated(graph, call),
+            lambda: self._unlisted(call),
             lambda: self._nonfinite.findings(walked, call, backward),
             lambda: self._logs.cuts.begin(walked, call),
         ):
@@ -97,6 +100,16 @@ class BeforeBackward:
         """Report what is added to a loss more than once; what autograd.grad() is called for need not be a loss."""
         for fact in repeated_terms(graph) if call.kind == "backward" else ():
             yield from self._judged(fact)
+
+    def _unlisted(self, call: EngineCall) -> Iterator[Finding]:
+        """Count what has no name, as it is too far back in a list; this finds nothing."""
+        frames = list(user_frames(call.frame))
+        spaces = [*map(local_variables, frames), *{id(one.f_globals): one.f_globals for one in frames}.values()]
+        number = sum(map(num_unlisted, spaces))
+        if number:
+            why = f"after the first {LARGEST_CONTAINER:,} of a list or dict"
+            self._logs.recorder.errors.leave_out("name of a tensor or module", why, number)
+        return iter(())
 
     def _dropped(self, walked: WalkedGraph, backward: Frame | None) -> Iterator[Finding]:
         """Report calls that were meant to change what backward is about to go through."""

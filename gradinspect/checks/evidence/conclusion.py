@@ -78,7 +78,11 @@ def conclusion(
             *run.captured_notes,
             *opaque_notes(sorted(watched.opaque | set(compiled_parts(logs.training.compiled_lines())))),
             *watched.notes(),
-            *(unchecked_notes(checked) if logs.custom.in_full else unverified_notes(watched.custom, checked)),
+            *(
+                unchecked_notes(checked)
+                if logs.custom.in_full
+                else unverified_notes(watched.custom, checked, logs.custom.too_large)
+            ),
             *logs.cuts.notes(),
             *missed_notes(run.interceptor.num_missed),
             *not_followed_notes(recorder.others.num_not_followed),

@@ -114,6 +114,25 @@ def variables_in(namespace: dict[str, object], passing: Collection[str] = ()) ->
     yield from last
 
 
+def num_unlisted(namespace: dict[str, object]) -> int:
+    """Count the modules, and the tensors that require grad, that are too far back in a list or dict to get a name.
+
+    Only containers whose last element is one of them are walked through, not a long list of examples.
+    """
+    found = 0
+    for value in [*namespace.values(), *_own_attributes(namespace.get("self")).values()]:
+        if is_one_of(value, (list, tuple, dict)) and len(cast("Sequence[object]", value)) > LARGEST_CONTAINER:
+            in_order = value.values() if isinstance(value, dict) else cast("Sequence[object]", value)
+            if _learns(next(reversed(cast("Sequence[object]", in_order)))):
+                found += sum(map(_learns, elements_of(value)[LARGEST_CONTAINER:]))
+    return found
+
+
+def _learns(value: object) -> bool:
+    is_trained = isinstance_safely(value, (torch.Tensor,)) and cast("torch.Tensor", value).requires_grad
+    return is_trained or isinstance_safely(value, (nn.Module,))
+
+
 def isinstance_safely(value: object, kinds: tuple[type, ...]) -> bool:
     """Check the type without accessing `__class__`, which may run user code."""
     return issubclass(type(value), kinds)
@@ -178,12 +197,16 @@ def _elements(name: str, container: object) -> Iterator[Variable]:
 
 def _attributes(name: str, instance: object) -> Iterator[Variable]:
     """Yield the attributes of an object without running its code."""
-    try:
-        attributes: dict[str, object] = object.__getattribute__(instance, "__dict__")
-    except AttributeError:
-        return
-    for attribute, value in list(islice(attributes.items(), LARGEST_CONTAINER)):
+    for attribute, value in list(islice(_own_attributes(instance).items(), LARGEST_CONTAINER)):
         if isinstance_safely(value, (torch.Tensor, nn.Module)):
             yield Variable(f"{name}.{attribute}", value)
         elif is_one_of(value, (list, tuple, dict)):
             yield from _elements(f"{name}.{attribute}", value)
+
+
+def _own_attributes(instance: object) -> dict[str, object]:
+    """Return the attributes of an object without running its code."""
+    try:
+        return cast("dict[str, object]", object.__getattribute__(instance, "__dict__"))
+    except AttributeError:
+        return {}

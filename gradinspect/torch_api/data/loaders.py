@@ -28,3 +28,9 @@ def batch_place(iterator: Any) -> BatchPlace | None:
     if type(sampler) is not BatchSampler or type(sampler.sampler) is not SequentialSampler:
         return None
     return BatchPlace(number, len(sampler)) if isinstance(number, int) else None
+
+
+def sampler_of(iterator: Any) -> object:
+    """Return the sampler that orders the examples of an iterator, or what else orders them."""
+    batches: Any = getattr(iterator, _SAMPLER.or_else("__class__"), None)
+    return getattr(batches, "sampler", batches)

@@ -18,6 +18,7 @@ from gradinspect.recording.names.variables import (
     local_variables,
     loop_targets,
     named_model,
+    num_unlisted,
     variables_from,
     variables_in,
 )
@@ -232,3 +233,21 @@ def test_a_class_is_compared_by_identity() -> None:
     assert is_one_of(bad, (list, OBJECTS["Bad"]))
     assert not is_one_of(bad, (list, dict))
     assert not is_one_of(True, (int,))
+
+
+def test_what_is_too_far_back_in_a_list_is_counted() -> None:
+    """Parameters and modules, also of `self`; a long list of examples is not walked through."""
+
+    class Holder:
+        """Has many parameters."""
+
+        def __init__(self) -> None:
+            self.table = dict.fromkeys(range(LARGEST_CONTAINER + 3), weight)
+
+    weight, example = torch.zeros(1, requires_grad=True), torch.zeros(1)
+    examples = [example] * (LARGEST_CONTAINER + 5)
+    parameters = [*examples, weight, nn.Linear(1, 1)]
+
+    assert num_unlisted({"few": [weight], "data": examples, "number": 3}) == 0
+    assert num_unlisted({"many": parameters, "pair": tuple(parameters)}) == 4
+    assert num_unlisted({"self": Holder()}) == 3

@@ -6,7 +6,13 @@ from typing import Any, NamedTuple, Self
 
 import torch
 
-from gradinspect.checks.evidence.custom_functions.kept_arguments import GoneError, copied, given_again, kept
+from gradinspect.checks.evidence.custom_functions.kept_arguments import (
+    CannotBeKeptError,
+    GoneError,
+    copied,
+    given_again,
+    kept,
+)
 from gradinspect.checks.evidence.custom_functions.shrinking import shrunk
 from gradinspect.torch_api.modules import autograd_function_patch
 from gradinspect.torch_api.patching.interruptions import pass_on_interruption
@@ -33,6 +39,7 @@ class CustomCalls:
     def __init__(self, most_elements: float = inf) -> None:
         """Start empty; of calls on more elements, a small part is stored."""
         self._most_elements = most_elements
+        self.too_large: dict[str, str] = {}  # qualified name of a Function -> which limit an argument is beyond
         self._calls: dict[str, CustomCall] = {}
         self._patched = ExitStack()
 
@@ -70,6 +77,9 @@ class CustomCalls:
                 size = sum(ops.numel(value) for value in args if isinstance(value, torch.Tensor))
                 given = args if size <= self._most_elements else shrunk(args)
                 self._calls[name] = CustomCall(cls, tuple(map(_kept, given)), kept(kwargs))
+                self.too_large.pop(name, None)
+        except CannotBeKeptError as error:
+            self.too_large[name] = str(error)
         except Exception as error:
             pass_on_interruption(error)
 

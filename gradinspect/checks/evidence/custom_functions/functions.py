@@ -2,11 +2,11 @@
 
 import dis
 import inspect
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from math import inf
 from pathlib import Path
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import Self
 
 from msgspec.structs import replace
@@ -35,11 +35,21 @@ def custom_functions(graph: Graph) -> dict[str, Node]:
     return found
 
 
-def unverified_notes(names: Collection[str], checked: Sequence[CheckedFunction]) -> Iterator[str]:
-    """Say which Functions were not verified, or not in full, where nobody has asked for it."""
+def unverified_notes(
+    names: Collection[str], checked: Sequence[CheckedFunction], too_large: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
+    """Say which Functions were not verified, or not in full, where nobody has asked for it.
+
+    Args:
+        names: All of them.
+        checked: Those that were looked at.
+        too_large: Why the calls of some could not be kept.
+    """
+    for name, why in too_large.items() if names else ():
+        yield f"1 custom Function not verified ({name.rpartition('.')[2]}): {why}."
     quickly = {function.name for function in checked if function.verdict == "one direction"}
     wrong = {function.name for function in checked if function.verdict == "wrong backward"}
-    short = {name.rpartition(".")[2] for name in names} - quickly - wrong
+    short = {name.rpartition(".")[2] for name in names if name not in too_large} - quickly - wrong
     if short:
         yield f"{format_count(len(short), 'custom Function')} not verified ({listed(sorted(short))}): --gradcheck does."
     if quickly:
@@ -93,6 +103,11 @@ class CustomFunctions:
         checked = checked_in_copy(list(some.values()))
         return [self._with_lines(one, name, call) for one, (name, call) in zip(checked, some.items(), strict=False)]
 
+    @property
+    def too_large(self) -> Mapping[str, str]:
+        """Why the calls of some Functions could not be kept, by the limit that an argument is beyond."""
+        return {name: why for name, why in self._calls.too_large.items() if name in self._applied}
+
     def checked(self) -> list[CheckedFunction]:
         """Return the results of the checks."""
         return self._checked or []
@@ -100,7 +115,8 @@ class CustomFunctions:
     def _check(self, name: str) -> CheckedFunction:
         call = self._calls.take(name)
         if call is None:
-            reason = "its call was not recorded: it overrides apply, or an argument cannot be copied or is gone"
+            unknown = "its call was not recorded: it overrides apply, or an argument cannot be copied or is gone"
+            reason = self._calls.too_large.get(name, unknown)
             applied = self._applied[name]
             return CheckedFunction(name=name.rpartition(".")[2], verdict="not checked", reason=reason, applied=applied)
         return self._with_lines(check_function(call), name, call)

@@ -61,14 +61,14 @@ def kept(value: Any) -> Any:
     kind = type(value)
     if issubclass(kind, torch.Tensor):
         if ops.numel(value) > WORKABLE:
-            raise CannotBeKeptError
+            raise CannotBeKeptError(f"a tensor inside an argument has more than {WORKABLE:,} elements")
         return copied(value)
     if kind in _HOLD_NOTHING or _is_plain_function(value) or _is_number_of_numpy(kind):
         return value
     if not _is_copied(kind):
         return _Weak(value)
     if (tuple.__len__(value) if issubclass(kind, tuple) else len(value)) > _MOST:
-        raise CannotBeKeptError
+        raise CannotBeKeptError(f"a list, tuple, set or dict among its arguments has more than {_MOST:,} elements")
     return _each(kept, value)
 
 

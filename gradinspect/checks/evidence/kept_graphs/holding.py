@@ -1,7 +1,6 @@
 """What a variable of the program holds when backward is called: advice on a tuple differs from that on a tensor."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -13,6 +12,7 @@ from gradinspect.recording.frames import user_frames
 from gradinspect.recording.names.names import named_modules
 from gradinspect.recording.names.variables import is_one_of, isinstance_safely, local_variables
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.transparency.own_errors import PassOver
 
 MAX_PARTS = 1_000  # of a model, whose names are looked at
 
@@ -27,22 +27,23 @@ def holding(frame: FrameType | None, recorder: Recorder) -> HoldsOf:
 
     def holds(name: str) -> Held | None:
         modules = [module() for module in recorder.modules]
-        found = (
-            Held(kind, here) for here, value in _values(name, frame, modules) if (kind := _kind(value)) is not None
-        )
+        values = _values(name, frame, modules, recorder.errors.leave_out)
+        found = (Held(kind, here) for here, value in values if (kind := _kind(value)) is not None)
         return next(found, None)
 
     return holds
 
 
-def _values(name: str, frame: FrameType | None, modules: Iterable[nn.Module | None]) -> Iterator[tuple[str, Any]]:
+def _values(
+    name: str, frame: FrameType | None, modules: Iterable[nn.Module | None], leave_out: PassOver
+) -> Iterator[tuple[str, Any]]:
     owner, dot, attribute = name.rpartition(".")
     spaces = [space for user in user_frames(frame) for space in (local_variables(user), user.f_globals)]
     if not dot:
         yield from ((name, space[name]) for space in spaces if name in space)
         return
     owners = [(owner, space[owner]) for space in spaces if owner in space]
-    owners += [] if owner != "self" else _owners(spaces)
+    owners += [] if owner != "self" else _owners(spaces, leave_out)
     for here, one in (*owners, *((owner, module) for module in modules)):
         attributes = getattr(one, "__dict__", {})
         for found in (attributes, attributes.get("_buffers") or {}):
@@ -50,14 +51,17 @@ def _values(name: str, frame: FrameType | None, modules: Iterable[nn.Module | No
                 yield f"{here}.{attribute}", found[attribute]
 
 
-def _owners(spaces: Iterable[dict[str, Any]]) -> list[tuple[str, nn.Module]]:
+def _owners(spaces: Iterable[dict[str, Any]], leave_out: PassOver) -> list[tuple[str, nn.Module]]:
     """List the modules that variables hold, with their parts: `model.encoder`."""
     found = []
     for space in spaces:
         for variable, value in list(space.items()):
             if isinstance_safely(value, (nn.Module,)) and variable != "self":
-                named = islice(named_modules(value), MAX_PARTS)
-                found += [(f"{variable}.{path}" if path else variable, module) for path, module in named]
+                named = list(named_modules(value))
+                found += [(f"{variable}.{path}" if path else variable, module) for path, module in named[:MAX_PARTS]]
+                if len(named) > MAX_PARTS:
+                    why = f"after the first {MAX_PARTS:,} of a model"
+                    leave_out("module that may hold a state", why, len(named) - MAX_PARTS)
     return [(name, module) for name, module in found if all(part.isidentifier() for part in name.split("."))]
 
 

@@ -179,8 +179,9 @@ class AddedTermLog:
         if one is None or other is None or (one.kind, other.kind) != ("sum", "mean"):
             return 0
         few, many = sorted((one.rows, other.rows))
-        weight = abs(summed.weight / mean.weight) * self._weight_inside(summed.call)
-        is_balanced = weight < LEAST_WEIGHT or weight * one.rows < 2
+        own = abs(summed.weight) * self._weight_inside(summed.call)
+        weight = own / abs(mean.weight)
+        is_balanced = weight < LEAST_WEIGHT or min(own, weight) * one.rows < 2
         if few < LEAST_ROWS or many % few or is_balanced:
             return 0
         its, mine = (_way_back(self._flow.calls, one.call) for one in (mean, summed))

@@ -27,6 +27,7 @@ from gradinspect.checks.facts.targets import TwoOrders
 from gradinspect.checks.facts.value_flow import OUTSIDE, ancestors
 from gradinspect.graph import Frame
 from gradinspect.recording.names.variables import local_variables
+from gradinspect.torch_api.data.loaders import sampler_of
 from gradinspect.torch_api.patching.originals import ops
 
 LEAST_CALLS = 3  # of a line
@@ -111,8 +112,7 @@ class OrderLog:
         """Note what orders a batch that a loader puts together. NOTE [Two loaders]."""
         frame = _frame_of(dataloader.__file__, sys._getframe(2))
         loader = None if frame is None else local_variables(frame).get("self")
-        batches = getattr(loader, "_index_sampler", None)
-        drawn = self._drawn.get(id(getattr(batches, "sampler", batches)))
+        drawn = self._drawn.get(id(sampler_of(loader)))
         if drawn is not None:
             self._batches[len(self._flow.calls)] = drawn
 

@@ -87,3 +87,29 @@ def defined_at(function: Any) -> int:
     """Return the line of `def backward`."""
     backward: Callable[..., Any] = function.backward.__wrapped__
     return backward.__code__.co_firstlineno + 2
+
+
+class Scale(torch.autograd.Function):
+    """Is given a list."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, factors: list[float]) -> torch.Tensor:
+        """Use the first."""
+        ctx.factor = factors[0]
+        return x * factors[0]
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Be right."""
+        return grad * ctx.factor, None
+
+
+@pytest.mark.parametrize(("number", "is_named"), [(1_000, False), (1_001, True)])
+def test_an_argument_that_is_too_large_is_named(number: int, *, is_named: bool) -> None:
+    """The note says which limit it is beyond, and does not promise that gradcheck helps."""
+    x = torch.ones(3, requires_grad=True)
+    notes = list(check(lambda: Scale.apply(x, [2.0] * number).sum().backward()).notes)
+    limit = "1 custom Function not verified (Scale): a list, tuple, set or dict among its arguments has more than"
+
+    assert [note for note in notes if note.startswith(limit)] == ([f"{limit} 1,000 elements."] if is_named else [])
+    assert not any("not verified" in note and "--gradcheck does." in note for note in notes)

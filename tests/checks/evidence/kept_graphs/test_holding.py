@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 import torch
 from torch import nn
 
@@ -81,3 +82,16 @@ def test_what_is_in_a_container_decides() -> None:
 
     assert {name: one and one.kind for name in kinds for one in [holds(name)]} == kinds
     assert values == [several, listed, by_name, own, empty, mixed, number]
+
+
+def test_modules_of_a_large_model_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those after the first ones are not looked at."""
+    monkeypatch.setattr("gradinspect.checks.evidence.kept_graphs.holding.MAX_PARTS", 2)
+    model = nn.Sequential(*(nn.Identity() for _ in range(4)))
+    recorder = Recorder()
+
+    assert holding(sys._getframe(), recorder)("self.nowhere") is None
+    assert len(model) == 4
+    assert list(recorder.errors.notes()) == [
+        "Not checked: 3 modules that may hold a state, after the first 2 of a model."
+    ]

@@ -24,6 +24,7 @@ LAYER, X = nn.Linear(3, 3), torch.randn(8, 3)
         (lambda h: F.mse_loss(h, X, reduction="sum") + h.square().sum(), 0),
         (lambda h: F.mse_loss(h, X) + h.square().sum() / 8, 0),
         (lambda h: F.mse_loss(h, X) + (h.square() / 8).sum(), 0),
+        (lambda h: 0.1 * F.mse_loss(h, X) + h.square().sum() / 8, 0),
         (lambda h: F.mse_loss(h, X) + 0.01 * h.abs().sum(), 0),
         (lambda h: F.mse_loss(h, X) + h.abs().sum() / torch.tensor(8.0), 0),
         (lambda h: 24 * F.mse_loss(h, X) + h.abs().sum(), 0),

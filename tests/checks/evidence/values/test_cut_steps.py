@@ -302,29 +302,6 @@ def test_backward_calls_are_counted() -> None:
     assert "in 2 observed backward calls" in finding.text
 
 
-def repeated_term() -> Step:
-    """Add a term twice."""
-    model = nn.Linear(2, 1)
-
-    def step() -> None:
-        penalty = model.weight.square().sum()
-        loss = model(X).mean() + penalty
-        (loss + penalty).backward()
-
-    return step
-
-
-def repeated_term_of_grad() -> Step:
-    """Do so for autograd.grad."""
-    w = torch.ones(2, requires_grad=True)
-
-    def step() -> Any:
-        penalty = w.square().sum()
-        return torch.autograd.grad(w.exp().sum() + penalty + penalty, w)
-
-    return step
-
-
 def bootstrap() -> Step:
     """Let gradients flow through a target."""
     model = nn.Linear(2, 1)
@@ -338,11 +315,11 @@ def bootstrap() -> Step:
 
 @pytest.mark.parametrize(
     ("make", "said"),
-    [(repeated_term, [1, 2, 3]), (repeated_term_of_grad, []), (bootstrap, [1, 2])],
+    [(bootstrap, [1, 2])],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_what_may_be_meant_is_noted(make: Callable[[], Step], said: list[int]) -> None:
-    """Once, with the lines; not of calls of autograd.grad."""
+    """Once, with the lines."""
     _, cuts = watched(make)
     first, notes = make().__code__.co_firstlineno, list(cuts.notes())
 
