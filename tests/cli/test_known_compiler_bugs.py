@@ -146,6 +146,33 @@ def test_the_verdict_is_that_of_the_program_itself(tmp_path: Path, name: str) ->
         assert re.search(r"First wrong .*, train\.py:\d+|The line is not known", " ".join(done.stdout.split()))
 
 
+# pytorch/pytorch issue 190758: under a budget, dropout is computed again with other random numbers
+DRAWN_AGAIN = """
+import torch, torch._functorch.config
+from torch import nn
+torch._functorch.config.activation_memory_budget = 0.3
+layers = [nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Dropout(0.5)) for _ in range(2)]
+net = torch.compile(nn.Sequential(*layers, nn.Linear(64, 8)), backend="aot_eager")
+x = torch.randn(32, 64)
+net(x).square().mean().backward()
+"""
+
+
+@pytest.mark.slow
+def test_the_partitioner_is_named(tmp_path: Path) -> None:
+    """Where it is wrong: with the partitioner that computes nothing again, gradients are those of eager."""
+    path = tmp_path / "train.py"
+    path.write_text(DRAWN_AGAIN)
+    done = gradinspect("diff", "--compiled", path, is_measured=False)
+    said = " ".join(done.stdout.split())
+
+    if done.returncode == 0:
+        pytest.skip("this torch does not draw them again")
+    assert done.returncode == 1, done.stderr
+    assert "It goes wrong with backend aot_eager: the partitioner of AOTAutograd" in said
+    assert "It is right with eager, aot_eager_default_partitioner." in said
+
+
 # pytorch/pytorch issue 197887: a view that compiled code saves has no version, so a write into it is not seen
 UNSEEN_WRITE = """
 import torch

@@ -24,6 +24,8 @@ STAGE_WORDS: Final = {
     "aot_eager": "AOTAutograd, which makes the backward graph",
     "aot_eager_decomp_partition": "the decompositions of operators, or the partitioner",
 }
+UNCUT: Final = "aot_eager_default_partitioner"  # `aot_eager`, without the partitioner that computes things again
+_PARTITIONER = "the partitioner of AOTAutograd, which decides what backward computes again"
 
 Role: TypeAlias = Literal["loss", "gradient", "buffer", "tensor"]  # tensor: any other one that was written into
 
@@ -158,6 +160,12 @@ class CompiledDiff(Record, frozen=True):
         """Whether nothing differs but by rounding."""
         has_no_other = not self.differences and not self.one_sided and not self.eager_failure
         return has_no_other and self.num_eager_calls == len(self.calls)
+
+    @property
+    def part(self) -> str:
+        """The part of torch that is at fault, in words; empty: the backend itself."""
+        is_partitioner = self.stage == "aot_eager" and UNCUT in self.right
+        return _PARTITIONER if is_partitioner else STAGE_WORDS.get(self.stage, "")
 
 
 def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> CompiledDiff:

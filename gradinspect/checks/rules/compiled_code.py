@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gradinspect.analyses.diff.compiled import STAGE_WORDS, CompiledDiff, Role
+from gradinspect.analyses.diff.compiled import CompiledDiff, Role
 from gradinspect.checks.findings import BACKWARD, Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.units import format_count
@@ -96,7 +96,7 @@ def _names(diff: CompiledDiff, role: Role) -> list[str]:
 
 
 def _failure(diff: CompiledDiff) -> str:
-    part = STAGE_WORDS.get(diff.stage, "the backend itself")
+    part = diff.part or "the backend itself"
     right = f"It fails with {listed(diff.right)} too. " if diff.right else ""
     return (
         f"In eager: {diff.eager_failure} Under torch.compile the program goes on, with values that nobody compared. "
@@ -130,7 +130,7 @@ def _where(diff: CompiledDiff) -> Iterator[str]:
 
 def _who(diff: CompiledDiff) -> Iterator[str]:
     if diff.stage:
-        part = STAGE_WORDS.get(diff.stage, "the backend itself")
+        part = diff.part or "the backend itself"
         right = f"; it is right with {listed(diff.right)}" if diff.right else ""
         yield f"It goes wrong in {diff.stage}, {part}{right}."
     if diff.operator is None:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from gradinspect.analyses.diff.compiled import CompiledDiff, StepValues, judge, stages_before
+from gradinspect.analyses.diff.compiled import UNCUT, CompiledDiff, StepValues, judge, stages_before
 from gradinspect.cli.options.whole_steps import check_can_run_again
 from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running import questions
@@ -105,20 +105,29 @@ class _Runs:
             if values is None:
                 failed.append(stage)
             elif not judge(self._request.label, rounded, values).is_same:
+                right += self._uncut(stage, rounded)
                 return msgspec.structs.replace(found, stage=stage, right=tuple(right), failed=tuple(failed))
             else:
                 right.append(stage)
         print_message("Comparing operator by operator ...")
         replayed = self._replayed()
+        stage = ", ".join(found.backends)
+        right += self._uncut(stage, rounded)
         return msgspec.structs.replace(
             found,
-            stage=", ".join(found.backends),
+            stage=stage,
             right=tuple(right),
             failed=tuple(failed),
             operator=replayed.first_wrong,
             num_replayed=replayed.num_replayed,
             replay_problem=replayed.replay_problem,
         )
+
+    def _uncut(self, stage: str, rounded: Sequence[StepValues]) -> list[str]:
+        """Return the backend without torch's partitioner, if that alone is what a stage is wrong by."""
+        values = self._stage(UNCUT) if stage == "aot_eager" else None
+        is_right = values is not None and judge(self._request.label, rounded, values).is_same
+        return [UNCUT] if is_right else []
 
     def _compiled(self) -> StepValues:
         """Run the program as it is; what it printed is shown if it fails."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from gradinspect.analyses.diff.compiled import STAGE_WORDS, CompiledDiff, CompiledValueDiff, OperatorValue
+from gradinspect.analyses.diff.compiled import CompiledDiff, CompiledValueDiff, OperatorValue
 from gradinspect.analyses.structure.name_folding import alike, name_by_indices
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import shorten_apart
@@ -83,7 +83,7 @@ class CompiledDiffPage(Page):
             return
         before = f" It is right with {', '.join(diff.right)}." if diff.right else ""
         failed = f" It fails with {', '.join(diff.failed)}." if diff.failed else ""
-        part = STAGE_WORDS.get(diff.stage)
+        part = diff.part
         who = f"It goes wrong with backend {diff.stage}: {part}." if part else f"It goes wrong in {diff.stage} itself."
         yield from self.wrapped(self.visible(f"{who}{before}{failed}"))
         if part:
@@ -113,7 +113,7 @@ class CompiledDiffPage(Page):
 
 def goes_on_sentence(diff: CompiledDiff) -> str:
     """Say with which backends a program goes on that fails in eager."""
-    part = STAGE_WORDS.get(diff.stage, "the backend itself")
+    part = diff.part or "the backend itself"
     as_eager = f"It fails with {', '.join(diff.right)} too. " if diff.right else ""
     return f"{as_eager}It goes on with {diff.stage}: {part}."
 

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from gradinspect.analyses.diff.compiled import (
+    UNCUT,
     ComparedCall,
     CompiledDiff,
     CompiledValueDiff,
@@ -82,6 +83,15 @@ def test_what_only_one_of_them_has() -> None:
     assert lost.remedy.startswith("Compile with backend='eager'")
     assert "it makes 1 backward call, in eager 2." in calls.text
     assert calls.remedy.startswith("Look for what the program does otherwise while it is compiled")
+
+
+def test_the_partitioner_is_told_from_the_rest_of_aot_autograd() -> None:
+    """It is at fault where its graphs are right if it cuts nothing."""
+    difference_of = (difference("gradient", "a", 0.1),)
+    found = finding(differences=difference_of, stage="aot_eager", right=("eager", UNCUT))
+
+    assert "It goes wrong in aot_eager, the partitioner of AOTAutograd, which decides what backward" in found.text
+    assert found.remedy.startswith(f"Compile with backend='{UNCUT}'")
 
 
 def test_what_fails_in_eager_alone() -> None:
