@@ -304,6 +304,29 @@ def test_optimizers_in_turn_need_as_many_steps_each(tmp_path: Path, words: tuple
     assert found["by_kind"]["optimizer_state"] > 2 * 2 * 64 * 64 * 4
 
 
+WORKERS = """
+import torch
+from torch.utils.data import DataLoader
+model = torch.nn.Linear(64, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = [{"x": torch.randn(64), "unused": torch.zeros(500)} for _ in range(64)]
+for batch in DataLoader(data, batch_size=16, num_workers=1, prefetch_factor=1):
+    optimizer.zero_grad()
+    model(batch["x"]).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_batches_of_a_worker_count(tmp_path: Path) -> None:
+    """They arrive in memory that processes share, also what is never used of them."""
+    (tmp_path / "train.py").write_text(WORKERS)
+    fit = ("fit", "train.py", "--format", "json")
+    found, measured = (json.loads(gradinspect(*fit, *more, cwd=tmp_path).stdout) for more in ((), ("--real",)))
+
+    assert found["peak_bytes"] == measured["peak_bytes"] > 2 * 16 * (64 + 500) * 4
+
+
 def test_an_optimizer_whose_turn_did_not_come_again(tmp_path: Path) -> None:
     """Is named as what was not seen."""
     script = tmp_path / "gan.py"
