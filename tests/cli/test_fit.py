@@ -304,6 +304,32 @@ def test_optimizers_in_turn_need_as_many_steps_each(tmp_path: Path, words: tuple
     assert found["by_kind"]["optimizer_state"] > 2 * 2 * 64 * 64 * 4
 
 
+WGAN = """
+import torch
+critic, generator, unused = (torch.nn.Linear(64, 64) for _ in range(3))
+optimizers = [torch.optim.Adam(net.parameters()) for net in (critic, generator, {third})]
+for step in range(40):
+    net, optimizer = (generator, optimizers[1]) if step % 6 == 5 else (critic, optimizers[0])
+    loss = net(torch.ones(8, 64)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("third", "is_missing"), [("critic", False), ("unused", True)])
+def test_an_optimizer_that_steps_once_in_many_times_is_waited_for(tmp_path: Path, third: str, is_missing: bool) -> None:
+    """Its state is there at the peak; one of parameters that others train, too, is not waited for."""
+    script = tmp_path / "wgan.py"
+    script.write_text(WGAN.format(third=third))
+    found = json.loads(gradinspect("fit", script, "--format", "json").stdout)
+
+    assert len(found["steps"]) == 12
+    assert found["by_kind"]["optimizer_state"] > 2 * 2 * 64 * 64 * 4
+    assert any("An optimizer has not stepped in 12 steps" in note for note in found["notes"]) == is_missing
+
+
 WORKERS = """
 import torch
 from torch.utils.data import DataLoader
