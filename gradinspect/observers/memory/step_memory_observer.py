@@ -86,13 +86,15 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     takes_any_call = True
 
-    def __init__(self, run: Run, num_steps: int, before: Iterable[Label] = (), tracker: Tracker | None = None) -> None:
+    def __init__(
+        self, run: Run, num_steps: int, before: Iterable[Label] | None = None, tracker: Tracker | None = None
+    ) -> None:
         """Start before the program does, or with what a program that runs already holds.
 
         Args:
             run: The program.
             num_steps: To watch.
-            before: What is alive already, and what its memory is for.
+            before: What is alive already, and what its memory is for; None: the program begins later.
             tracker: Follows the steps in place of one that keeps the ledger.
         """
         require_sequence_numbers("fit")
@@ -105,7 +107,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._early = WeakKeyDictionary[Optimizer, None]()  # NOTE [Optimizers that step before training]
         allocator = partial(CachingAllocator, has_expandable_segments) if run.request.counts_as_cuda else None
         self.ledgers = DeviceLedgers(num_steps, allocator)
-        self._tracker: Tracker = tracker or self._ledger_of(run, before)
+        self._is_whole_program = before is None  # else optimizers are there of which it knows nothing
+        self._tracker: Tracker = tracker or self._ledger_of(run, before or ())
         self._sent = None if run.request.job is None else CollectiveLog(self._maker, run.request.job.world_size)
         self._purposes = Purposes(run.recorder)
         self._is_on_meta = False  # of a loss
@@ -286,7 +289,7 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     def _is_turn_open(self) -> bool:
         """Return whether another optimizer has not stepped as often as was asked for. NOTE [Optimizers in turn]."""
-        if self._stepped:
+        if self._stepped and self._is_whole_program:
             self._guarded(self._look_for_waiting)
         is_waited_for = self._waits and self.phases.step < MOST_WAITED
         return bool(self._stepped) and (is_waited_for or min(self._stepped.values()) < self.ledgers.num_asked)
