@@ -147,7 +147,10 @@ def _saved(obj: Any, pickle_module: Any) -> _Saved | None:
             return numbers[id(found)]
 
     pickled = io.BytesIO()
-    Pickler(pickled, protocol=2).dump(obj)
+    try:
+        Pickler(pickled, protocol=2).dump(obj)
+    finally:
+        held.clear()  # the class lives in a cycle until a collection
     if all(one.real is not None for one in kept):
         return None
     return _Saved(pickled.getvalue(), tuple(kept), pickle_module)
@@ -185,22 +188,31 @@ def _loaded(saved: _Saved, map_location: Any) -> Any:
                 made[number] = _made(saved.tensors[number], storages, map_location)
             return made[number]
 
-    return Unpickler(io.BytesIO(saved.pickled)).load()
+    try:
+        return Unpickler(io.BytesIO(saved.pickled)).load()
+    finally:
+        made.clear()  # the class lives in a cycle until a collection
+        storages.clear()
 
 
 def _made(kept: _KeptTensor, storages: dict[int, torch.Tensor], map_location: Any) -> torch.Tensor:
-    with torch.no_grad():
-        if kept.real is not None:
-            tensor = torch.clone(kept.real)
-        else:
-            if kept.storage not in storages:
-                device = _place_of(kept.device, map_location)
-                storages[kept.storage] = torch.empty(kept.num_bytes, dtype=torch.uint8, device=device)
-            whole = storages[kept.storage].view(kept.dtype) if kept.num_bytes else torch.empty(0, dtype=kept.dtype)
-            tensor = torch.as_strided(whole, *kept.layout).detach()
+    if kept.real is not None:
+        with unset_fake_temporarily(), unobserved():  # what is kept here is no memory of the program
+            tensor = ops.clone(kept.real)
+    else:
+        tensor = _made_fake(kept, storages, map_location)
     if kept.is_parameter:
         return nn.Parameter(tensor, requires_grad=kept.requires_grad)
     return tensor.requires_grad_(kept.requires_grad)
+
+
+def _made_fake(kept: _KeptTensor, storages: dict[int, torch.Tensor], map_location: Any) -> torch.Tensor:
+    if kept.storage not in storages:
+        device = _place_of(kept.device, map_location)
+        storages[kept.storage] = torch.empty(kept.num_bytes, dtype=torch.uint8, device=device)
+    with torch.no_grad():
+        whole = storages[kept.storage].view(kept.dtype) if kept.num_bytes else torch.empty(0, dtype=kept.dtype)
+        return torch.as_strided(whole, *kept.layout).detach()
 
 
 def _place_of(device: torch.device, map_location: Any) -> torch.device:

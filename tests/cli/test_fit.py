@@ -304,6 +304,55 @@ def test_optimizers_in_turn_need_as_many_steps_each(tmp_path: Path, words: tuple
     assert found["by_kind"]["optimizer_state"] > 2 * 2 * 64 * 64 * 4
 
 
+WGAN = """
+import torch
+critic, generator, unused = (torch.nn.Linear(64, 64) for _ in range(3))
+optimizers = [torch.optim.Adam(net.parameters()) for net in (critic, generator, {third})]
+for step in range(40):
+    net, optimizer = (generator, optimizers[1]) if step % 6 == 5 else (critic, optimizers[0])
+    loss = net(torch.ones(8, 64)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("third", "is_missing"), [("critic", False), ("unused", True)])
+def test_an_optimizer_that_steps_once_in_many_times_is_waited_for(tmp_path: Path, third: str, is_missing: bool) -> None:
+    """Its state is there at the peak; one of parameters that others train, too, is not waited for."""
+    script = tmp_path / "wgan.py"
+    script.write_text(WGAN.format(third=third))
+    found = json.loads(gradinspect("fit", script, "--format", "json").stdout)
+
+    assert len(found["steps"]) == 12
+    assert found["by_kind"]["optimizer_state"] > 2 * 2 * 64 * 64 * 4
+    assert any("An optimizer has not stepped in 12 steps" in note for note in found["notes"]) == is_missing
+
+
+WORKERS = """
+import torch
+from torch.utils.data import DataLoader
+model = torch.nn.Linear(64, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = [{"x": torch.randn(64), "unused": torch.zeros(500)} for _ in range(64)]
+for batch in DataLoader(data, batch_size=16, num_workers=1, prefetch_factor=1):
+    optimizer.zero_grad()
+    model(batch["x"]).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_batches_of_a_worker_count(tmp_path: Path) -> None:
+    """They arrive in memory that processes share, also what is never used of them."""
+    (tmp_path / "train.py").write_text(WORKERS)
+    fit = ("fit", "train.py", "--format", "json")
+    found, measured = (json.loads(gradinspect(*fit, *more, cwd=tmp_path).stdout) for more in ((), ("--real",)))
+
+    assert found["peak_bytes"] == measured["peak_bytes"] > 2 * 16 * (64 + 500) * 4
+
+
 def test_an_optimizer_whose_turn_did_not_come_again(tmp_path: Path) -> None:
     """Is named as what was not seen."""
     script = tmp_path / "gan.py"

@@ -14,7 +14,8 @@ from torch import nn
 from gradinspect.fake.mode import FakeRun
 
 SAVES = """
-import os, shutil, torch
+import gc, io, os, shutil, torch
+gc.disable()
 model = torch.nn.Linear(300, 3)
 optimizer = torch.optim.Adam(model.parameters())
 for step in range(4):
@@ -27,6 +28,11 @@ for step in range(4):
     loaded = torch.load("best.pt", map_location="cpu")
     model.load_state_dict(loaded["model"])
     assert step == loaded["step"]
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    copied = torch.load(file, weights_only=False)
+    del loaded, copied
 """
 
 

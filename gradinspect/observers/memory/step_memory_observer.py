@@ -3,7 +3,9 @@
 NOTE [Optimizers in turn]
 The peak is that of a step where the state of the optimizer is there, so two steps are watched. Two optimizers that step
 in turn, as those of a GAN, need as many each. So watching goes on until each that has stepped has done so as often as
-was asked for; not longer than `MOST_STEPS`, for an optimizer that steps once in many times.
+was asked for; not longer than `MOST_STEPS`, for an optimizer that steps once in many times. One of other parameters
+that has not stepped at all may never do so, or do so once in five times, as the generator's in a WGAN: it is waited for
+until `MOST_WAITED` steps were made, and is said to be missing from the figures if it has not stepped by then.
 
 NOTE [Optimizers that step before training]
 A program may try out its schedule of learning rates first, with tens of thousands of steps of an optimizer that has no
@@ -35,6 +37,7 @@ from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Allocation, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label, Purposes
 from gradinspect.observers.memory.storage_tracker import StorageTracker
+from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.names.variables import variables_from
 from gradinspect.recording.outputs import has_graph
 from gradinspect.recording.transparency.handlers import outside_handlers
@@ -49,8 +52,16 @@ from gradinspect.torch_api.nodes import require_sequence_numbers
 from gradinspect.torch_api.tensors import plain_tensors_only, require_storage_keys
 
 MOST_STEPS = 12  # NOTE [Optimizers in turn]
+MOST_WAITED = 6
 MOVED = "--device has moved the model before the first step: until then it counts where it was built."
+WAITING = "An optimizer has not stepped in {} steps, so what it needs is missing here: ask for more with --steps."
 ON_META = "The loss is on the meta device, where tensors have no memory: what is there is counted as 0 B."
+
+
+def _trained_by(optimizer: Optimizer) -> list[torch.Tensor]:
+    """List the parameters of an optimizer that get gradients."""
+    groups = getattr(optimizer, "param_groups", [])  # one that is made just now, or wraps another, has none
+    return [one for group in groups for one in group["params"] if one.requires_grad]
 
 
 class Tracker(AbstractContextManager["Tracker"], Protocol):
@@ -75,13 +86,15 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     takes_any_call = True
 
-    def __init__(self, run: Run, num_steps: int, before: Iterable[Label] = (), tracker: Tracker | None = None) -> None:
+    def __init__(
+        self, run: Run, num_steps: int, before: Iterable[Label] | None = None, tracker: Tracker | None = None
+    ) -> None:
         """Start before the program does, or with what a program that runs already holds.
 
         Args:
             run: The program.
             num_steps: To watch.
-            before: What is alive already, and what its memory is for.
+            before: What is alive already, and what its memory is for; None: the program begins later.
             tracker: Follows the steps in place of one that keeps the ledger.
         """
         require_sequence_numbers("fit")
@@ -89,10 +102,13 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._run = run
         self._asked = num_steps
         self._stepped = Counter[int]()  # optimizers, by their id: how often. NOTE [Optimizers in turn]
+        self._have_stepped = set[int]()  # the same, also of those that step inside backward
+        self._waits = False  # for one that has not
         self._early = WeakKeyDictionary[Optimizer, None]()  # NOTE [Optimizers that step before training]
         allocator = partial(CachingAllocator, has_expandable_segments) if run.request.counts_as_cuda else None
         self.ledgers = DeviceLedgers(num_steps, allocator)
-        self._tracker: Tracker = tracker or self._ledger_of(run, before)
+        self._is_whole_program = before is None  # else optimizers are there of which it knows nothing
+        self._tracker: Tracker = tracker or self._ledger_of(run, before or ())
         self._sent = None if run.request.job is None else CollectiveLog(self._maker, run.request.job.world_size)
         self._purposes = Purposes(run.recorder)
         self._is_on_meta = False  # of a loss
@@ -189,6 +205,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         request = self._run.request
         notes = [*memory.notes, *self._tracker.notes]
         notes += [ON_META] if self._is_on_meta else []
+        notes += [WAITING.format(self.num_watched)] if self._waits and not self.is_partial else []
         notes += [MOVED] if request.device is not None and not request.fake else []
         return replace(memory, notes=tuple(notes))
 
@@ -241,6 +258,7 @@ class StepMemoryObserver(Observer[StepMemory]):
     @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         self.phases.optimizer_ends()
+        self._have_stepped.add(id(optimizer))
         if self.phases.phase != "backward":  # a step of one parameter
             self._stepped[id(optimizer)] += 1
         self._guarded(lambda: self._label_optimizer(optimizer))
@@ -256,6 +274,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         for optimizer in self._unseen.stepped():
             self._label_optimizer(optimizer)
             self.phases.optimizer_has_stepped()
+            self._have_stepped.add(id(optimizer))
             self._stepped[id(optimizer)] += 1
         self._tracker.moved_on()
         self._step_may_end()
@@ -270,7 +289,17 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     def _is_turn_open(self) -> bool:
         """Return whether another optimizer has not stepped as often as was asked for. NOTE [Optimizers in turn]."""
-        return bool(self._stepped) and min(self._stepped.values()) < self.ledgers.num_asked
+        if self._stepped and self._is_whole_program:
+            self._guarded(self._look_for_waiting)
+        is_waited_for = self._waits and self.phases.step < MOST_WAITED
+        return bool(self._stepped) and (is_waited_for or min(self._stepped.values()) < self.ledgers.num_asked)
+
+    def _look_for_waiting(self) -> None:
+        """Learn whether an optimizer of parameters that no other one has changed is still to step."""
+        optimizers = instances_of(Optimizer)
+        stepped = [one for one in optimizers if id(one) in self._have_stepped]
+        changed = {id(parameter) for optimizer in stepped for parameter in _trained_by(optimizer)}
+        self._waits = any(id(one) not in changed for optimizer in optimizers for one in _trained_by(optimizer))
 
     def _label_optimizer(self, optimizer: Optimizer) -> None:
         """Label what an optimizer holds, or do so when training begins."""

@@ -73,6 +73,10 @@ _KEEPS_NUMBER = frozenset((
 _NUMBER = "_saved_other"  # where their nodes have it
 _WITH_KEPT_NUMBER = frozenset(("MulBackward0", "DivBackward0"))
 _TAKES_REAL = frozenset((torch.ops.aten.lift_fresh.default,))  # makes a real tensor fake: it is the same one
+_SETS_MEMORY = frozenset((  # of its first argument, such as to what a worker has put into memory that it shares
+    torch.ops.aten.set_.source_Storage, torch.ops.aten.set_.source_Storage_storage_offset,
+    torch.ops.aten.set_.source_Tensor,
+))  # fmt: skip
 
 _Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python
 
@@ -170,8 +174,10 @@ class StorageTracker(TorchDispatchMode):
         self._add_scratch(func, args, kwargs or {}, node)
         with self._numbers_as_tensors(func, args, node):
             result = func(*args, **(kwargs or {}))
+            is_set = func in _SETS_MEMORY and not isinstance(args[0], FakeTensor)
+            twin_of = brought if shows_its_arguments(func) and not is_set else None
             for tensor in plain_tensors(result):
-                self._note(tensor, func, node, brought if brought is not None and shows_its_arguments(func) else None)
+                self._note(tensor, func, node, twin_of)
             self._note_number(func, args, result, node)
             return result
 
@@ -277,8 +283,11 @@ class StorageTracker(TorchDispatchMode):
         return allocation
 
     def _add_brought(self, tensor: torch.Tensor, storage: Any) -> None:
-        """Add a real tensor; what shows the memory of an array has none of its own, as its allocator has given none."""
-        if storage.resizable():
+        """Add a real tensor; what shows the memory of an array has none of its own, as its allocator has given none.
+
+        Memory that processes share, as batches of a loader's workers are, is not resizable either, and is given out.
+        """
+        if storage.resizable() or storage.is_shared():
             self._add(tensor, storage, self._maker("", None))
         else:
             self._follow(storage, self._ledgers.begin(0, self._maker("", None)), is_own=True)

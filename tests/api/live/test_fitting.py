@@ -29,6 +29,16 @@ def training(optimizer_class: type[torch.optim.Optimizer]) -> Callable[[], None]
     return step
 
 
+def test_optimizers_of_other_models_are_not_waited_for() -> None:
+    """They are there in the caller's process, and the step knows nothing of them."""
+    other = torch.optim.Adam(nn.Linear(4, 4).parameters())
+    found = gi.fit(training(torch.optim.Adam))
+
+    assert other.param_groups
+    assert len(found.steps) == 2
+    assert not any("An optimizer has not stepped" in note or "not every optimizer" in note for note in found.notes)
+
+
 @pytest.mark.parametrize(("optimizer_class", "num_states"), [(torch.optim.SGD, 0), (torch.optim.Adam, 2)])
 def test_what_was_there_before_counts(optimizer_class: type[torch.optim.Optimizer], num_states: int) -> None:
     """The parameter, and the state that an optimizer has made in an earlier step, by name; rows add up to the peak."""

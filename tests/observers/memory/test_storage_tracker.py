@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy
 import torch
 
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
@@ -28,6 +29,24 @@ def test_fake_tensors_count_on_their_own_device() -> None:
     assert found == {"cpu": 200, "cuda:0": 400, "cuda:1": 400}
     assert ledgers.meant.device == "cuda:0"
     assert [ledgers.num_bytes(device) for device in found] == [0, 0, 0]
+
+
+def test_memory_that_processes_share_counts_and_that_of_an_array_does_not() -> None:
+    """As batches of a loader's workers, which torch rebuilds outside the fake mode, from a storage."""
+    ledgers = DeviceLedgers(1)
+    shared = torch.zeros(30).share_memory_().untyped_storage()
+    sent = shared._share_fd_cpu_()
+    array = torch.from_numpy(numpy.zeros(90, dtype=numpy.float32))
+
+    with StorageTracker(ledgers, lambda op, _node: StorageMaker(1, "forward", op)):
+        arrived = torch.empty(0).set_(torch.UntypedStorage._new_shared_fd_cpu(*sent)).resize_(5, 6)
+        alone = ledgers.num_bytes("cpu")
+        made = arrived + 1, array + 1
+        both = ledgers.num_bytes("cpu")
+        del made
+
+    assert not arrived.untyped_storage().resizable()
+    assert (alone, both) == (120, 120 + 120 + 360)
 
 
 def test_ranges_of_a_profiler_are_no_operators() -> None:
