@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 import torch
+import torch.nn.utils.prune  # which torch does not import by itself
 
 from gradinspect.checks.evidence.in_place.write_access import has_out_of_place_form
 from gradinspect.checks.registry import registry

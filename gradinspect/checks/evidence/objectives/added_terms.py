@@ -13,8 +13,8 @@ the two labels of a mixture, which no function has made, are told apart by that.
 round of a loop.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -233,7 +233,7 @@ class AddedTermLog:
 
     def _is_same(self, one: int, other: int) -> bool:
         calls, value = self._flow.calls, self._values[one]
-        is_equal = value and math.isfinite(value) and value == self._values[other]
+        is_equal = value and isfinite(value) and value == self._values[other]
         return bool(is_equal) and calls[one].frame != calls[other].frame and _computes_same(calls, one, other)
 
 

@@ -21,7 +21,8 @@ _ELEMENTWISE = tuple(
     f"{name}Backward"
     for name in (
         "Abs", "Add", "Clamp", "ClampMax", "ClampMin", "Cosh", "Div", "Exp", "Expm1", "Log", "Log1p", "LogSigmoid",
-        "Maximum", "Minimum", "Mul", "Neg", "Pow", "Relu", "Rsub", "Sigmoid", "Softplus", "Sqrt", "Sub", "Tanh", "ToCopy",
+        "Maximum", "Minimum", "Mul", "Neg", "Pow", "Relu", "Rsub", "Sigmoid", "Softplus", "Sqrt", "Sub", "Tanh",
+        "ToCopy",
     )
 )  # fmt: skip
 _REDUCTIONS = ("MeanBackward", "SumBackward", "LinalgVectorNormBackward", "NormBackward", "NansumBackward")
