@@ -58,10 +58,7 @@ _TAKES_SAMPLES = frozenset((
     "lstm", "gru", "rnn_tanh", "cat", "concat",
 ))  # fmt: skip
 _JOINS = frozenset(("cat", "concat"))
-_SHAPE_ONLY = frozenset((
-    "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "new_zeros", "new_ones",
-    "new_full", "new_empty", "size", "numel",
-))  # fmt: skip
+_SHAPE_ONLY = frozenset(("size", "numel"))
 _NORMAL = frozenset(("normal",))
 MAX_DRAWS = 8  # that are looked at
 

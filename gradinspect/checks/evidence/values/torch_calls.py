@@ -25,7 +25,10 @@ _TO_PYTHON = frozenset((
     "item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__", "__complex__", "__dlpack__",
 ))  # fmt: skip
 _COPIES = frozenset(("tensor", "as_tensor", "asarray", "new_tensor", "new"))
-TAKES_ONLY_TYPE = frozenset(("torch.Tensor.new_tensor", "torch.Tensor.new"))  # of the tensor whose method it is
+TAKES_ONLY_TYPE = frozenset((  # or shape, of the first argument: its values go nowhere
+    *(f"torch.Tensor.{name}" for name in ("new", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros")),
+    *(f"torch.{name}_like" for name in ("empty", "full", "ones", "rand", "randn", "zeros")),
+))  # fmt: skip
 _AUGMENTED = frozenset(("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imatmul__"))
 _PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, checked first
 _TENSORS = frozenset((torch.Tensor, nn.Parameter))
