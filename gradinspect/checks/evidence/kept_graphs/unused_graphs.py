@@ -50,6 +50,7 @@ class UnusedGraphs:
         self._longest_wait = 0  # calls between the making of a graph and its own. NOTE [Kept for later]
         self._backward: Frame | None = None
         self._held: list[tuple[KeptHistory, frozenset[int]]] = []  # with the numbers of its old nodes
+        self._has_ended = False  # the program has
         self._first_seen: dict[str, int] = {}  # name of what holds such graphs -> the number of calls by then
 
     def begin(self, nodes: Collection[int], clock: int, backward: Frame | None) -> None:
@@ -88,7 +89,9 @@ class UnusedGraphs:
         return None
 
     def look(self) -> list[KeptHistory]:
-        """Search for what keeps graphs that no call went through, now."""
+        """Search for what keeps graphs that no call went through, now; what was found at the end stays."""
+        if self._has_ended:
+            return [holder for holder, _ in self._held]
         self._held = []
         if self._clocks and self._unused:
             live = LiveGraph(tensors_with_graph(), self._threads)
@@ -106,6 +109,7 @@ class UnusedGraphs:
         before = [(holder, old) for holder, old in self._held if not self._unused.isdisjoint(old)]
         if not self.look():
             self._held = before
+        self._has_ended = True
 
     def findings(self) -> Iterator[Finding]:
         """Report what was still kept when it was last looked for."""

@@ -1,9 +1,10 @@
 """Graphs that the program keeps although no backward goes through them."""
 
+import sys
 from collections import deque
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,6 +69,34 @@ def test_outputs_that_are_kept_for_two_calls() -> None:
     assert [held(rounds) for rounds in (1, 2, 3)] == [[], [("kept[*]", 2)], [("kept[*]", 3)]]
     assert held(4, reached=False) == []
     assert held(4, adds=False) == []
+
+
+def test_what_was_found_at_the_end_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question that is asked later finds no variable of the program any more, and takes nothing back."""
+    one = Held(monkeypatch)
+    assert one.after("kbb") == [(1, 1)]
+    monkeypatch.setattr(unused_graphs, "HolderSearch", lambda _frame: SimpleNamespace(groups=lambda _tensors: []))
+    one.log.look_at_the_end()
+
+    assert one.log.waits() is None
+    assert [holder.num_rounds for holder in one.log.look()] == [1]
+    assert [finding.code for finding in one.log.findings()] == ["GI801"]
+
+
+def test_before_a_call_the_search_begins_in_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the way there is a file of ours that also runs programs."""
+    one, begun = Held(monkeypatch), list[FrameType | None]()
+    here = sys._getframe()
+
+    def search(frame: FrameType | None) -> SimpleNamespace:
+        begun.append(frame)
+        return SimpleNamespace(groups=lambda _tensors: [])
+
+    monkeypatch.setattr(unused_graphs, "HolderSearch", search)
+    one.log.frame = here
+    one.after("kbb")
+
+    assert set(begun) == {here}
 
 
 def test_what_is_replaced_each_time_is_not_kept() -> None:
