@@ -36,6 +36,7 @@ class IgnoredClass(Record, frozen=True, kw_only=True):
     num_times: int
     num_all: int  # of labels or items
     num_others: int  # kinds of them
+    padding: int | None = None  # the label that belongs to padded tokens, and is not ignored
     used: Frame | None = None
 
 

@@ -5,6 +5,10 @@ NOTE [Ignored on purpose]
 far more frequent than others, or it is a background. An id that comes about as often as each of the others, and as
 often beside itself as chance has it, is one of them. ctc_loss has a class of its own for the blank: it is not among the
 targets.
+
+NOTE [Another id fills up]
+Labels that belong to padded tokens are all of one id, which no other token has. If that is not the one that the loss
+ignores, this one is a class of tokens, however frequent it is: the tag "O" is 0, as the padding of the tokens is.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +42,9 @@ class _Seen(Struct):
     num_beside: int = 0  # times that it stands beside itself
     num_calls: int = 0
     counts: Any = None  # of each id
+    num_padded: int = 0  # calls in which other labels belong to padded tokens: NOTE [Another id fills up]
+    padding: int | None = None  # the id of these
+    is_padding: bool = False  # the ignored one belongs to padded tokens
 
 
 class IgnoredLog:
@@ -49,6 +56,7 @@ class IgnoredLog:
         """Count what is too large."""
         self._limit = SizeLimit(errors, "batch of ids or labels", MOST_ELEMENTS)
         self._seen: dict[tuple[int | None, int], _Seen] = {}
+        self._is_padded: Any = None  # which of the ids that were looked up last are padding_idx
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
@@ -65,11 +73,12 @@ class IgnoredLog:
             index += args[1].shape[0]
         if index >= 0 and self._limit.allows(ids, number):
             kind: Literal["class", "item"] = "item" if function == "embedding" else "class"
-            self._count(self._seen.setdefault((number, index), _Seen(kind, index)), ids)
+            seen = self._seen.setdefault((number, index), _Seen(kind, index))
+            if seen.num_calls < MOST_CALLS:
+                self._count(seen, ids)
+                self._compare_padding(seen, ids)
 
     def _count(self, seen: _Seen, ids: torch.Tensor) -> None:
-        if seen.num_calls >= MOST_CALLS:
-            return
         seen.num_calls += 1
         with unobserved():
             flat = ops.reshape(ids, (-1,))
@@ -83,6 +92,26 @@ class IgnoredLog:
                 seen.counts, counts = counts, seen.counts
             if counts is not None:
                 seen.counts[: len(counts)] += counts
+
+    def _compare_padding(self, seen: _Seen, ids: torch.Tensor) -> None:
+        """Look at the labels of padded tokens. NOTE [Another id fills up]."""
+        with unobserved():
+            flat = ops.reshape(ids, (-1,))
+            is_it = ops.eq(flat, seen.index)
+            if seen.kind == "item":
+                self._is_padded = is_it
+                return
+            if self._is_padded is None or self._is_padded.shape != flat.shape or not ops.item(ops.any(self._is_padded)):
+                return
+            labels = ops.masked_select(flat, self._is_padded)
+            first = ops.item(ops.amin(labels))
+            if first != ops.item(ops.amax(labels)):
+                return
+            others = ops.masked_select(flat, ops.logical_not(self._is_padded))
+            if first == seen.index:
+                seen.is_padding = True
+            elif not ops.item(ops.any(ops.eq(others, first))):
+                seen.padding, seen.num_padded = first, seen.num_padded + 1
 
     def _look_for_blank(self, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         given = dict(zip(("log_probs", "targets", "input_lengths", "target_lengths", "blank"), args, strict=False))
@@ -110,11 +139,12 @@ class IgnoredLog:
                 continue
             num_all = seen.num_beside if seen.kind == "blank" else int(ops.item(ops.sum(seen.counts)))
             others = int(ops.item(ops.count_nonzero(seen.counts))) - 1
+            has_other = seen.num_padded >= LEAST_CALLS and not seen.is_padding and seen.num_times >= _LEAST_TIMES
             is_real = seen.num_times > 0 if seen.kind == "blank" else _is_like_others(seen, num_all, others)
-            if is_real:
+            if is_real or has_other:
                 yield IgnoredClass(
                     kind=seen.kind, index=seen.index, num_times=seen.num_times, num_all=num_all,
-                    num_others=max(others, 0), used=frame_of(number),
+                    num_others=max(others, 0), padding=seen.padding if has_other else None, used=frame_of(number),
                 )  # fmt: skip
 
 

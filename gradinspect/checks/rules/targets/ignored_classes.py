@@ -13,8 +13,8 @@ IGNORED = Rule(
     explanation="An embedding gives padding_idx a row of zeros without a gradient, a loss leaves out targets that are "
     "ignore_index, and ctc_loss takes the blank, 0 by default, for a pause. Ids that begin at 0 collide with that: the "
     "first class or item is never learned, and nothing says so. Reported where the id comes about as often as each of "
-    "the others and does not stand in runs, as what fills up rows does; and where targets of ctc_loss contain its "
-    "blank.",
+    "the others and does not stand in runs, as what fills up rows does; where the labels of padded tokens are another "
+    "id; and where targets of ctc_loss contain its blank.",
     change="""\
   import torch
   from torch import nn
@@ -43,6 +43,12 @@ def ignored_findings(fact: IgnoredClass) -> Iterator[Finding]:
             f"each of {fact.num_others} others, and not in runs. Its row is zero, and gets no gradient."
         )
         remedy = f"Is item {fact.index} one to be learned? Then leave padding_idx out, or count items from 1."
+    elif fact.padding is not None:
+        text = (
+            f"ignore_index is {fact.index}, but the label of padded tokens is {fact.padding}, which no other token "
+            f"has. {often} labels are {fact.index}: the loss leaves them out, so the class is never learned."
+        )
+        remedy = f"Pass ignore_index={fact.padding} to the loss at {where}."
     else:
         text = (
             f"ignore_index is {fact.index}, and {often} labels are {fact.index}, about as often as each of "

@@ -49,6 +49,26 @@ def test_an_id_that_comes_like_the_others(step: Callable[[], object], kind: str 
     assert [one.kind for one in found] == ([] if kind is None else [kind])
 
 
+@pytest.mark.parametrize(
+    ("filled", "ignored", "padding"), [(4, 0, 4), (0, 0, None), (4, 4, None), (None, 0, None), (3, 0, None)]
+)
+def test_the_labels_of_padded_tokens_are_another_id(filled: int | None, ignored: int, padding: int | None) -> None:
+    """Then the one that is ignored is a class, though it is frequent; without such labels nothing is known."""
+    torch.manual_seed(0)
+
+    def step() -> None:
+        ids = padded()
+        TABLE(ids)
+        labels = torch.where(torch.rand(8, 12) < 0.7, 0, torch.randint(1, 4, (8, 12)))
+        if filled is not None:
+            labels[ids == 0] = filled
+        functional.cross_entropy(nn.Parameter(torch.randn(96, 5)), labels.flatten(), ignore_index=ignored)
+
+    found = [one for one in facts_of(IgnoredClass, step) if one.kind == "class"]
+
+    assert [one.padding for one in found] == ([] if padding is None else [padding])
+
+
 @pytest.mark.parametrize(("least", "count"), [(0, 1), (1, 0)])
 @pytest.mark.parametrize("is_flat", [True, False])
 def test_the_blank_is_no_target(least: int, count: int, *, is_flat: bool) -> None:

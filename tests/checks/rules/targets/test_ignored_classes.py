@@ -26,3 +26,13 @@ def test_the_question_decides(kind: Literal["item", "class", "blank"], text: str
 
     assert found.text.startswith(text)
     assert found.remedy.startswith(remedy)
+
+
+def test_the_label_of_padding_is_to_be_ignored() -> None:
+    """Then nothing has to be asked."""
+    fact = IgnoredClass(kind="class", index=0, num_times=70, num_all=100, num_others=4, padding=4, used=USED)
+
+    (found,) = ignored_findings(fact)
+
+    assert "the label of padded tokens is 4, which no other token has" in found.text
+    assert found.remedy == "Pass ignore_index=4 to the loss at train.py:7."
