@@ -26,8 +26,7 @@ from gradinspect.checks.registry import findings_on
 from gradinspect.graph import Frame, Graph
 from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.capture import WalkedGraph
-from gradinspect.recording.frames import user_frames
-from gradinspect.recording.names.variables import LARGEST_CONTAINER, local_variables, num_unlisted
+from gradinspect.recording.names.variables import LARGEST_CONTAINER, namespaces_from, num_unlisted
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import UNKNOWN_NR
 
@@ -103,9 +102,7 @@ class BeforeBackward:
 
     def _unlisted(self, call: EngineCall) -> Iterator[Finding]:
         """Count what has no name, as it is too far back in a list; this finds nothing."""
-        frames = list(user_frames(call.frame))
-        spaces = [*map(local_variables, frames), *{id(one.f_globals): one.f_globals for one in frames}.values()]
-        number = sum(map(num_unlisted, spaces))
+        number = sum(map(num_unlisted, namespaces_from(call.frame)))
         if number:
             why = f"after the first {LARGEST_CONTAINER:,} of a list or dict"
             self._logs.recorder.errors.leave_out("name of a tensor or module", why, number)

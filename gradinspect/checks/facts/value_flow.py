@@ -173,6 +173,17 @@ def calls_behind(calls: Sequence[Call], root: Read, passed: Collection[str]) -> 
             todo += [read.call for read in calls[number].reads if read.leads_back]
 
 
+def all_behind(calls: Sequence[Call], root: Read, stops: frozenset[str] = frozenset()) -> set[int]:
+    """Collect the calls that a gradient comes to, without what lies behind those of some names."""
+    todo, seen = [root.call] if root.leads_back else [], set[int]()
+    while todo:
+        number = todo.pop()
+        if number != OUTSIDE and number not in seen and calls[number].name.strip("_") not in stops:
+            seen.add(number)
+            todo += [read.call for read in calls[number].reads if read.leads_back]
+    return seen
+
+
 def _follow(calls: Sequence[Call], leaves: dict[int, int], made: dict[int, int]) -> tuple[list[int], list[int]]:
     touched, live = [0] * len(calls), [0] * len(calls)
     for number, call in enumerate(calls):

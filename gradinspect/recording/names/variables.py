@@ -55,6 +55,12 @@ def variables_from(frame: FrameType | None, *, outermost_first: bool = False) ->
             yield from variables_in(user.f_globals, frozenset[str]().union(*map(loop_targets, codes)))
 
 
+def namespaces_from(frame: FrameType | None) -> list[dict[str, object]]:
+    """List the local variables of the user's frames, from this one outward, and then the globals of each once."""
+    frames = list(user_frames(frame))
+    return [*map(local_variables, frames), *{id(user.f_globals): user.f_globals for user in frames}.values()]
+
+
 def named_model(model: nn.Module | None, frame: FrameType | None) -> tuple[Variable, ...]:
     """Name a model after a variable that is visible in the user's frames, or else `model`; nothing without a model."""
     if model is None:

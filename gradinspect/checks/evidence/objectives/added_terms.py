@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.objectives import RepeatedTerm, UnlikeReductions
-from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read
+from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, all_behind
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
@@ -184,7 +184,8 @@ class AddedTermLog:
         is_balanced = weight < LEAST_WEIGHT or min(own, weight) * one.rows < 2
         if few < LEAST_ROWS or many % few or is_balanced:
             return 0
-        its, mine = (_way_back(self._flow.calls, one.call) for one in (mean, summed))
+        calls = self._flow.calls
+        its, mine = (all_behind(calls, Read(one.call, is_live=True)) - {one.call} for one in (mean, summed))
         is_same = bool(mine & its) and self._over_rows.isdisjoint(mine - its)
         return one.rows if is_same else 0
 
@@ -241,16 +242,6 @@ def _has_first(axes: Any, num_axes: int) -> bool:
     """Return whether axes, as a reduction is given them, have the first one."""
     given = axes if isinstance(axes, tuple | list) else (axes,)
     return any(isinstance(axis, int) and axis in (0, -num_axes) for axis in given)
-
-
-def _way_back(calls: Sequence[Call], call: int) -> set[int]:
-    """Collect what a gradient comes to before it comes to a leaf, without the call itself."""
-    todo, seen = [call], set[int]()
-    while todo:
-        behind = [read.call for read in calls[todo.pop()].reads if read.leads_back and read.call != OUTSIDE]
-        todo += [one for one in behind if one not in seen]
-        seen.update(behind)
-    return seen
 
 
 def _peeled(calls: Sequence[Call], read: Read) -> int:

@@ -75,16 +75,16 @@ class IgnoredLog:
             kind: Literal["class", "item"] = "item" if function == "embedding" else "class"
             seen = self._seen.setdefault((number, index), _Seen(kind, index))
             if seen.num_calls < MOST_CALLS:
-                self._count(seen, ids)
-                self._compare_padding(seen, ids)
+                self._look(seen, ids)
 
-    def _count(self, seen: _Seen, ids: torch.Tensor) -> None:
+    def _look(self, seen: _Seen, ids: torch.Tensor) -> None:
         seen.num_calls += 1
         with unobserved():
             flat = ops.reshape(ids, (-1,))
+            is_it = ops.eq(ids if len(ids.shape) else flat, seen.index)
+            self._compare_padding(seen, flat, ops.reshape(is_it, (-1,)))
             if ops.item(ops.amax(flat)) >= _MOST_CLASSES:
                 return
-            is_it = ops.eq(ids if len(ids.shape) else flat, seen.index)
             seen.num_times += ops.item(ops.sum(is_it))
             seen.num_beside += ops.item(ops.sum(ops.logical_and(is_it[..., 1:], is_it[..., :-1])))
             counts = ops.bincount(ops.clamp(flat, min=0))
@@ -93,25 +93,22 @@ class IgnoredLog:
             if counts is not None:
                 seen.counts[: len(counts)] += counts
 
-    def _compare_padding(self, seen: _Seen, ids: torch.Tensor) -> None:
+    def _compare_padding(self, seen: _Seen, flat: torch.Tensor, is_it: torch.Tensor) -> None:
         """Look at the labels of padded tokens. NOTE [Another id fills up]."""
-        with unobserved():
-            flat = ops.reshape(ids, (-1,))
-            is_it = ops.eq(flat, seen.index)
-            if seen.kind == "item":
-                self._is_padded = is_it
-                return
-            if self._is_padded is None or self._is_padded.shape != flat.shape or not ops.item(ops.any(self._is_padded)):
-                return
-            labels = ops.masked_select(flat, self._is_padded)
-            first = ops.item(ops.amin(labels))
-            if first != ops.item(ops.amax(labels)):
-                return
-            others = ops.masked_select(flat, ops.logical_not(self._is_padded))
-            if first == seen.index:
-                seen.is_padding = True
-            elif not ops.item(ops.any(ops.eq(others, first))):
-                seen.padding, seen.num_padded = first, seen.num_padded + 1
+        if seen.kind == "item":
+            self._is_padded = is_it
+            return
+        if self._is_padded is None or self._is_padded.shape != flat.shape or not ops.item(ops.any(self._is_padded)):
+            return
+        labels = ops.masked_select(flat, self._is_padded)
+        first = ops.item(ops.amin(labels))
+        if first != ops.item(ops.amax(labels)):
+            return
+        others = ops.masked_select(flat, ops.logical_not(self._is_padded))
+        if first == seen.index:
+            seen.is_padding = True
+        elif not ops.item(ops.any(ops.eq(others, first))):
+            seen.padding, seen.num_padded = first, seen.num_padded + 1
 
     def _look_for_blank(self, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         given = dict(zip(("log_probs", "targets", "input_lengths", "target_lengths", "blank"), args, strict=False))

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from gradinspect.recording.frames import is_own_file, user_frames
+from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.names import all_parameters, named_modules
-from gradinspect.recording.names.variables import elements_of, is_one_of, isinstance_safely, local_variables
+from gradinspect.recording.names.variables import elements_of, is_one_of, isinstance_safely, namespaces_from
 from gradinspect.recording.source_structure import enclosing
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -39,9 +39,7 @@ class LateFunctions(NamedTuple):
 
 def late_functions(frame: FrameType | None, modules: Sequence[nn.Module]) -> Iterator[LateFunctions]:
     """Yield those in containers that are visible from a frame, or that are attributes of modules."""
-    frames = list(user_frames(frame))
-    globals_of = {id(user.f_globals): user.f_globals for user in frames}
-    spaces = [*(local_variables(user) for user in frames), *globals_of.values()]
+    spaces = namespaces_from(frame)
     named = {id(part): part for root in _modules(spaces, modules) for _, part in named_modules(root)}
     spaces += [object.__getattribute__(part, "__dict__") for part in named.values()]
     seen: set[int] = set()

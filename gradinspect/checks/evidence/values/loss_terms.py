@@ -22,7 +22,16 @@ returns has a graph, but a gradient of zero to the mean and the deviation: it is
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from gradinspect.checks.facts.value_flow import NO_LEAF, NORMAL, OUTSIDE, Call, Read, ancestors, calls_behind
+from gradinspect.checks.facts.value_flow import (
+    NO_LEAF,
+    NORMAL,
+    OUTSIDE,
+    Call,
+    Read,
+    all_behind,
+    ancestors,
+    calls_behind,
+)
 from gradinspect.recording.transparency.own_errors import PassOver
 
 _SUMS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub", "stack", "cat", "hstack", "vstack", "concat"))
@@ -187,7 +196,7 @@ def _scales_another(calls: Sequence[Call], root: Read, cut: int) -> bool:
     """Return whether what was cut off is read together with something live other than by adding it."""
     given = (
         read.call
-        for number in _behind(calls, root, frozenset())
+        for number in all_behind(calls, root, frozenset())
         if calls[number].name.strip("_") not in ADDS
         for read in calls[number].reads
         if not read.is_live and read.call > OUTSIDE
@@ -230,11 +239,11 @@ def sampled_inputs(calls: Sequence[Call], root: Read, pass_over: PassOver) -> It
         root: The loss.
         pass_over: Counts the samples that are not looked at.
     """
-    live = _behind(calls, root, _NORMAL)
+    live = all_behind(calls, root, _NORMAL)
     read = [_Drawn(number, *one) for number in sorted(live) for one in _drawn(calls, number)]
     into_layers = [one for one in read if one.layer is not None]
     scored = {one.draw for one in read if one.layer is None}
-    direct = _behind(calls, root, _RESIDUAL) if into_layers else set()
+    direct = all_behind(calls, root, _RESIDUAL) if into_layers else set()
     for one in into_layers[:MAX_DRAWS]:
         is_term = one.layer == one.reader or calls[one.reader].name.strip("_") in ADDS
         is_direct = one.reader in direct and not _leads_to_another(calls, one.reader, one.draw)
@@ -245,17 +254,6 @@ def sampled_inputs(calls: Sequence[Call], root: Read, pass_over: PassOver) -> It
     if len(into_layers) > MAX_DRAWS:
         why = f"after the first {MAX_DRAWS} of a loss"
         pass_over("sample that a layer is given", why, len(into_layers) - MAX_DRAWS)
-
-
-def _behind(calls: Sequence[Call], root: Read, stops: frozenset[str]) -> set[int]:
-    """Collect the calls that a gradient comes to, without what lies behind those of some names."""
-    todo, seen = [root.call] if root.leads_back else [], set[int]()
-    while todo:
-        number = todo.pop()
-        if number != OUTSIDE and number not in seen and calls[number].name.strip("_") not in stops:
-            seen.add(number)
-            todo += [read.call for read in calls[number].reads if read.leads_back]
-    return seen
 
 
 def _drawn(calls: Sequence[Call], number: int) -> Iterator[tuple[int, int | None]]:
