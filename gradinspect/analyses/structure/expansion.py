@@ -5,11 +5,12 @@ What comes in: a graph and its folding. What goes out: the `IsOpen` that `outlin
 NOTE [About forty boxes]
 A picture, a page and a tree start with as much as one can take in at a glance: the deepest level at which at most forty
 boxes stand. If that shows next to nothing (a model that is one long chain is one closed box), one level more may show
-up to eighty. Pictures, page, tree and explorer share this rule.
+up to eighty. Pictures, page, tree and explorer share this rule. Text takes more rows than there are boxes, one for each
+leaf and each skip: a tree closes levels again until it has at most fifty rows, as long as five boxes are left.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from gradinspect.analyses.structure.folding import Item, Scope, ids_of_copy, node_ids
@@ -18,6 +19,7 @@ from gradinspect.analyses.structure.outline import IsOpen, body_of, unwrapped
 MAX_BOXES = 40
 TOO_FEW_BOXES = 5
 MAX_BOXES_AT_ONCE = 80
+MAX_ROWS_AT_A_GLANCE = 50
 MAX_NODES_UNFOLDED = 12  # a repeat of this few nodes is easier to read unfolded
 
 
@@ -51,6 +53,19 @@ def readable_depth(folded: Scope) -> int:
         if deeper.num_boxes > MAX_BOXES and (shown.num_boxes >= TOO_FEW_BOXES or deeper.num_boxes > MAX_BOXES_AT_ONCE):
             break
         depth, shown = depth + 1, deeper
+    return depth
+
+
+def readable_depth_of_rows(folded: Scope, has_more_rows: Callable[[int, int], bool]) -> int:
+    """Return how deep to expand a folded graph that is printed as rows: NOTE [About forty boxes].
+
+    Args:
+        folded: The folded graph.
+        has_more_rows: Whether it has more rows than so many, expanded to a depth: called with (rows, depth).
+    """
+    depth = readable_depth(folded)
+    while depth and has_more_rows(MAX_ROWS_AT_A_GLANCE, depth) and _Shown(folded, depth - 1).num_boxes >= TOO_FEW_BOXES:
+        depth -= 1
     return depth
 
 

@@ -13,6 +13,7 @@ from gradinspect.analyses.structure.expansion import (
     fits_unfolded,
     opens_to,
     readable_depth,
+    readable_depth_of_rows,
     scopes_around,
 )
 from gradinspect.analyses.structure.folding import Scope, fold_graph
@@ -34,6 +35,23 @@ def nested(num_blocks: int, num_ops: int) -> Graph:
         ),
         modules=tuple(calls),
     )  # fmt: skip
+
+
+def test_rows_close_levels_until_fifty_are_left() -> None:
+    """A tree with a row for each leaf closes the levels that its boxes alone would leave open."""
+    folded = fold_graph(nested(6, 5))
+
+    def is_long(limit: int, depth: int) -> bool:
+        return limit < (8, 20, 120)[depth]
+
+    assert readable_depth(folded) == 2
+    assert readable_depth_of_rows(folded, is_long) == 1
+    assert readable_depth_of_rows(folded, lambda limit, depth: False) == 2
+
+
+def test_rows_close_no_level_that_leaves_next_to_nothing() -> None:
+    """However many rows a chain of one block has, the block is open."""
+    assert readable_depth_of_rows(fold_graph(nested(1, 30)), lambda limit, depth: True) == 2
 
 
 def test_a_level_is_expanded_if_about_forty_boxes_stand() -> None:

@@ -20,7 +20,8 @@ def render_forward(graph: Graph, options: TreeOptions) -> Iterator[Text]:
         f"forward: inputs first {page.symbols.separator} {page.symbols.back} where an op takes tensors from"
     )
     yield from page.first_lines()
-    rows = islice(forward_rows(graph, scope, opener(scope, options)), options.max_rows)
+    is_open = opener(scope, options, lambda opens: forward_rows(graph, scope, opens))
+    rows = islice(forward_rows(graph, scope, is_open), options.max_rows)
     drawn = ((row, _drawn(row)) for row in rows)
     for (row, line), following in pairwise([*drawn, (None, None)]):
         if row is not None and line is not None:

@@ -5,7 +5,7 @@ What comes in: a `Graph`. What goes out: lines of `rich.text.Text`, none wider t
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, pairwise
 
 from rich.cells import cell_len
@@ -14,7 +14,7 @@ from rich.text import Text
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.copy_ranges import bytes_of_twins, format_bytes_between, with_ranges
 from gradinspect.analyses.structure.cut import Cut, describe_cut
-from gradinspect.analyses.structure.expansion import can_open, opens_to, readable_depth
+from gradinspect.analyses.structure.expansion import can_open, opens_to, readable_depth_of_rows
 from gradinspect.analyses.structure.folding import Scope, fold_graph, node_ids
 from gradinspect.analyses.structure.outline import IsOpen, outline
 from gradinspect.analyses.structure.outline_rows import Guide, Row, guides_below, split_row
@@ -55,7 +55,7 @@ def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Te
     """Yield which part of the graph is shown, the tree, what was left out, and a legend."""
     options = options or TreeOptions()
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
-    is_open = opener(scope, options)
+    is_open = opener(scope, options, lambda opens: outline(graph, scope, opens))
     page = TreePage(graph, options, scope)
     yield from page.first_lines()
     rows = islice(outline(graph, scope, is_open), options.max_rows)
@@ -65,11 +65,21 @@ def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Te
     yield from page.last_lines(scope.num_nodes)
 
 
-def opener(scope: Scope, options: TreeOptions) -> IsOpen:
-    """Choose which scopes are expanded: all, those up to the requested depth, or as many as are easy to read."""
+def opener(scope: Scope, options: TreeOptions, rows: Callable[[IsOpen], Iterable[object]]) -> IsOpen:
+    """Choose which scopes are expanded: all, those up to the requested depth, or as many as are easy to read.
+
+    Args:
+        scope: The folded graph.
+        options: How to print it.
+        rows: Yields its rows, with some scopes expanded.
+    """
     if options.full or (options.max_rows is None and options.depth is None):
         return opens_to(MAX_DEPTH)
-    return opens_to(readable_depth(scope) if options.depth is None else options.depth)
+    if options.depth is not None:
+        return opens_to(options.depth)
+    return opens_to(
+        readable_depth_of_rows(scope, lambda most, depth: len(list(islice(rows(opens_to(depth)), most + 1))) > most)
+    )
 
 
 class TreePage:
