@@ -1,7 +1,8 @@
 """What reports of a comparison say, in a terminal, a comment and an annotation alike."""
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -67,6 +68,17 @@ class StepDiff(NamedTuple):
         """Why the gates fail, with the call where there are several."""
         several = len(self.calls) > 1
         return [f"{call.name}: {one}" if several else one for call in self.calls for one in call.failures]
+
+
+def in_order_of_modules(rows: Iterable[ChangedRow]) -> list[ChangedRow]:
+    """Sort rows by module, numbers as numbers, so that `fc2` comes before `fc10`; what is outside of modules last."""
+    return sorted(rows, key=lambda row: (row.is_outside, [_numbered(part) for part in row.module.split(".")]))
+
+
+def _numbered(part: str) -> list[tuple[int, str]]:
+    """Split a name at its numbers; of two numbers the longer one is larger."""
+    pieces = re.split(r"([0-9]+)", part)
+    return [(len(piece), piece) if place % 2 else (0, piece) for place, piece in enumerate(pieces)]
 
 
 def place_of(row: ChangedRow) -> str:

@@ -61,7 +61,7 @@ def readable_depth_of_rows(folded: Scope, has_more_rows: Callable[[int, int], bo
 
     Args:
         folded: The folded graph.
-        has_more_rows: Whether it has more rows than so many, expanded to a depth: called with (rows, depth).
+        has_more_rows: Whether it has more rows than a limit, expanded to a depth: called with (limit, depth).
     """
     depth = readable_depth(folded)
     while depth and has_more_rows(MAX_ROWS_AT_A_GLANCE, depth) and _Shown(folded, depth - 1).num_boxes >= TOO_FEW_BOXES:

@@ -23,11 +23,12 @@ from gradinspect.renderers.diff_words import (
     described,
     first_values,
     how_far,
+    in_order_of_modules,
     one_sided_modules,
     place_of,
     value_summary,
 )
-from gradinspect.units import brief, escape_control, format_change, format_count, format_tensor, parse_whole
+from gradinspect.units import brief, escape_control, format_change, format_count, format_tensor
 
 MAX_ENTRIES = 1_000  # of one section
 MAX_PLACES = 500  # of one entry
@@ -79,9 +80,7 @@ class _Lister:
 
     def rows(self) -> Iterator[Section]:
         shown = self.diff.rows[:MAX_ENTRIES]
-        for place, same in groupby(
-            sorted(shown, key=lambda row: (_place_key(row), place_of(row), _rank(row))), key=place_of
-        ):
+        for place, same in groupby(in_order_of_modules(sorted(shown, key=_rank)), key=place_of):
             yield Section(title=place, entries=tuple(map(self._row, same)))
         if len(self.diff.rows) > MAX_ENTRIES:
             more = format_count(len(self.diff.rows) - MAX_ENTRIES, "more row")
@@ -194,12 +193,6 @@ def _links_note(row: ChangedRow) -> Iterator[str]:
 def _leaf_words(kind: str, words: str, names: Sequence[str], what: str) -> str:
     times = f" ×{len(names):,}" if len(names) > 1 else ""
     return f"{LEAF_WORDS[kind]}: {words}{times}  {what}".rstrip()
-
-
-def _place_key(row: ChangedRow) -> tuple[bool, list[tuple[int, str]]]:
-    """Sort by module, numbers as numbers, and what is outside of all modules last."""
-    numbered = [(parse_whole(part), part) for part in row.module.split(".")]
-    return row.is_outside, [(-1, part) if number is None else (number, "") for number, part in numbered]
 
 
 def _rank(row: ChangedRow) -> tuple[bool, int, int]:

@@ -28,6 +28,7 @@ from gradinspect.renderers.diff_words import (
     first_alike,
     first_values,
     how_far,
+    in_order_of_modules,
     modules_of_group,
     odd_words,
     one_sided_modules,
@@ -38,7 +39,7 @@ from gradinspect.renderers.diff_words import (
 )
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_end, cut_start
-from gradinspect.units import format_bytes, format_change, format_count, format_growth, format_tensor, parse_whole
+from gradinspect.units import format_bytes, format_change, format_count, format_growth, format_tensor
 
 STYLES: Final = {"added": "green", "removed": "red", "changed": "cyan"}
 MIN_WIDTH = 60
@@ -191,7 +192,7 @@ class DiffPage(Page):
     def _rows(self, rows: Sequence[ChangedRow], max_rows: int | None) -> Iterator[Text]:
         shown = rows if max_rows is None else _most_telling(rows, max_rows)
         module: object = None
-        ordered = sorted(shown, key=lambda row: (row.is_outside, _sort_key(row.module)))
+        ordered = in_order_of_modules(shown)
         names = self.apart(map(place_of, ordered), self.width)
         columns = self._columns(ordered)
         for row, name in zip(ordered, names, strict=True):
@@ -315,12 +316,6 @@ def _most_telling(rows: Sequence[ChangedRow], count: int) -> list[ChangedRow]:
     """Choose rows if not all can be shown: added and removed ones first, then those with most bytes."""
     ranked = sorted(rows, key=lambda row: (row.kind == "changed", -abs(row.held_bytes), -row.count))
     return ranked[:count]
-
-
-def _sort_key(path: str) -> tuple[tuple[int, int, str], ...]:
-    """Order paths by their parts, numbers as numbers."""
-    numbered = [(parse_whole(part), part) for part in path.split(".")]
-    return tuple((1, 0, part) if number is None else (0, number, "") for number, part in numbered)
 
 
 def _fold_pairs(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
