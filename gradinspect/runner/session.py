@@ -15,7 +15,7 @@ from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.fake.ranks import fake_ranks
 from gradinspect.fake.read_values import ReplayedReads
 from gradinspect.fake.values import AnsweredReads
-from gradinspect.graph import CallKind, CaptureKind
+from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor, final_outputs, outputs_in
@@ -26,8 +26,9 @@ from gradinspect.request import Request
 from gradinspect.runner.callables.inputs import make_inputs
 from gradinspect.runner.callables.output_loss import run_backward
 from gradinspect.runner.callables.placement import device_of, move
-from gradinspect.runner.engine import CallCounts, CallEnd, EngineCall, EngineInterceptor, missed_notes
+from gradinspect.runner.engine import CallCounts, EngineInterceptor, missed_notes
 from gradinspect.runner.nothing_recorded import hidden_by_errors, nothing_recorded
+from gradinspect.runner.observed_calls import ObservedCalls
 from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.process_state import ProcessState
 from gradinspect.runner.programs.namespaces import base_folder, call_of, models_in, namespace_of, variables_of
@@ -94,8 +95,8 @@ class Session(Generic[T]):
         self.is_delivered = False
         self._request = request
         self._finish = finish
-        self._call_reached = call_reached
-        self._is_looking = not isinstance(program, Expression)  # there, only while the callable runs
+        # of an expression only while the callable runs
+        self._calls = ObservedCalls(call_reached, is_looking=not isinstance(program, Expression))
         recorder = Recorder()
         self._process_state = ProcessState(imports)
         self._run = Run(
@@ -104,12 +105,13 @@ class Session(Generic[T]):
             request=request,
             recorder=recorder,
             process_state=self._process_state,
-            interceptor=EngineInterceptor(self._on_engine_call, sees_fake=request.fake, on_missed=self._on_missed),
+            interceptor=EngineInterceptor(self._calls.take, sees_fake=request.fake, on_missed=self._calls.missed),
             stopper=Stopper(),
             fake=self._fake_run(recorder) if request.fake else None,
         )
         self._run.interceptor.recorder = recorder
         self._observer = make_observer(self._run)
+        self._calls.begin(self._run, self._observer)
         self._ran_loss = False
         self._models: dict[str, str] = {}  # classes of modules that a script defines, and how to call them
 
@@ -201,23 +203,6 @@ class Session(Generic[T]):
         if not self._observer.reports_missing_names:
             for sentence in missing_sentences():
                 print(f"warning: {sentence}", file=sys.stderr)
-
-    def _on_missed(self, kind: CallKind) -> None:
-        """Report a missed call to the observer."""
-        self._observer.missed(kind)
-
-    def _on_engine_call(self, call: EngineCall) -> CallEnd | None:
-        """Call the observer; an error of ours is stored, because it must not reach the user's program."""
-        if not self._is_looking:
-            return None
-        self._call_reached()
-        if self._run.problem is None:
-            try:
-                return self._observer.on_call(call)
-            except Exception as error:
-                self._run.problem = error
-        self._run.stop(call.caller)
-        return None
 
     def _after(self, end: ProgramEnd) -> None:
         """Handle the end of a script, and record its remaining tensors if nothing was recorded before."""
@@ -350,7 +335,7 @@ class Session(Generic[T]):
             if takes_call:
                 positional, keywords = make_inputs(self._request.inputs, self._place(named))
                 self._run.interceptor.counts = CallCounts()
-                self._is_looking = True
+                self._calls.is_looking = True
                 value = named(*positional, **keywords)
                 what = what if self._request.loss is None else f"--loss {self._request.loss}"
                 self._run_loss(value)

@@ -5,13 +5,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
-from gradinspect.graph import CallKind
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.transparency.release import release_wrappers
 from gradinspect.recording.transparency.transparency import stack_patches
 from gradinspect.request import Request
-from gradinspect.runner.engine import CallEnd, EngineCall, EngineInterceptor
+from gradinspect.runner.engine import EngineInterceptor
+from gradinspect.runner.observed_calls import ObservedCalls
 from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.process_state import SharedState
 from gradinspect.runner.run import Run
@@ -38,18 +38,20 @@ class LiveSession(Generic[T]):
         """
         require_essentials()
         source = Script(Path(label))
+        calls = ObservedCalls()
         self.run = Run(
             program=source,
             base_folder=Path.cwd(),
             request=Request(source=source, label=label, goes_on=True),
             recorder=Recorder(all_threads=False),
             process_state=SharedState(),
-            interceptor=EngineInterceptor(self._on_engine_call, all_threads=False, on_missed=self._on_missed),
+            interceptor=EngineInterceptor(calls.take, all_threads=False, on_missed=calls.missed),
             stopper=Stopper(),
             models=models,
         )
         self.run.interceptor.recorder = self.run.recorder
         self.observer = make_observer(self.run)
+        calls.begin(self.run, self.observer)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -84,14 +86,3 @@ class LiveSession(Generic[T]):
         if problem is not None:
             raise problem
         return self.observer.result()
-
-    def _on_missed(self, kind: CallKind) -> None:
-        self.observer.missed(kind)
-
-    def _on_engine_call(self, call: EngineCall) -> CallEnd | None:
-        if self.run.problem is None:
-            try:
-                return self.observer.on_call(call)
-            except Exception as error:
-                self.run.problem = error
-        return None

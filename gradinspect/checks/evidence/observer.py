@@ -157,7 +157,6 @@ class ChecksObserver(Observer[Findings]):
         """Record the graph, look for problems before the engine runs, then observe the run."""
         with self._recorder.turn:
             num_watched = len(self._watched.calls)
-            self._logs.unused.frame = call.frame
             try:
                 end = self._look_at(call)
             except GradInspectError:
@@ -168,8 +167,6 @@ class ChecksObserver(Observer[Findings]):
                 if len(self._watched.calls) == num_watched:
                     self._watched.calls.append(WatchedCall(line=None))
                     self._errors.guard(self._count)(call)
-            finally:
-                self._logs.unused.frame = None
         return None if end is None else self._in_turn(end)
 
     def _in_turn(self, end: CallEnd) -> CallEnd:

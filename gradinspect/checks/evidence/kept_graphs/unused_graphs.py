@@ -5,16 +5,11 @@ A graph that is still held two calls after it was made was not meant for them. I
 an actor that learns at the end of an episode while its critic learns at every step, or of one of many samples that were
 all predicted before. So where a call ever went through a graph that had waited for some calls, others may wait two
 calls longer, and nothing is said of parameters that no backward has reached so far.
-
-NOTE [Where to begin]
-What holds a graph is searched for from the program's innermost frame. Before a call starts, the way from there to here
-goes through a file of ours that also runs programs, at which a walk over frames ends.
 """
 
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from gradinspect.checks.evidence.kept_graphs.kept_history import stored_lines
@@ -40,7 +35,6 @@ class UnusedGraphs:
             reached: The ids of all leaves that an observed call has reached; others add to it.
             threads: Those that may have made nodes.
         """
-        self.frame: FrameType | None = None  # of the program, while a call is about to start: NOTE [Where to begin]
         self._threads = threads
         self._folder = folder
         self._reached = reached
@@ -130,7 +124,7 @@ class UnusedGraphs:
             for tensor in live.tensors
             if tensor.grad_fn in unused and live.number_of(tensor.grad_fn) in self._unused
         ]
-        for group in HolderSearch(self.frame or sys._getframe()).groups(roots) if roots else ():
+        for group in HolderSearch(sys._getframe()).groups(roots) if roots else ():
             if group.name and not group.is_cut and any(store.adds for store in group.stored_at):
                 yield self._kept(group, live)
 

@@ -1,10 +1,9 @@
 """Graphs that the program keeps although no backward goes through them."""
 
-import sys
 from collections import deque
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -81,22 +80,6 @@ def test_what_was_found_at_the_end_stays(monkeypatch: pytest.MonkeyPatch) -> Non
     assert one.log.waits() is None
     assert [holder.num_rounds for holder in one.log.look()] == [1]
     assert [finding.code for finding in one.log.findings()] == ["GI801"]
-
-
-def test_before_a_call_the_search_begins_in_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the way there is a file of ours that also runs programs."""
-    one, begun = Held(monkeypatch), list[FrameType | None]()
-    here = sys._getframe()
-
-    def search(frame: FrameType | None) -> SimpleNamespace:
-        begun.append(frame)
-        return SimpleNamespace(groups=lambda _tensors: [])
-
-    monkeypatch.setattr(unused_graphs, "HolderSearch", search)
-    one.log.frame = here
-    one.after("kbb")
-
-    assert set(begun) == {here}
 
 
 def test_what_is_replaced_each_time_is_not_kept() -> None:
