@@ -102,7 +102,7 @@ def _sentence(one: CompiledKept, num_others: int) -> str:
     sizes = (
         (one.too_bytes, "that eager keeps too"),
         (one.only_bytes, "that eager does not keep"),
-        (one.unknown_bytes, "of which that is not known"),
+        (one.unknown_bytes, "that eager may keep, too"),
     )
     kept = ", ".join(f"{format_bytes(size)} {what}" for size, what in sizes if size) or "nothing"
     flops = f" ({format_flops(one.recomputed_flops)} FLOPs)" if one.recomputed_flops else ""

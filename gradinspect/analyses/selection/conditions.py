@@ -158,7 +158,7 @@ class _Parser:
 
     def _word(self) -> str:
         if self._next >= len(self._tokens):
-            raise self._unreadable("its end")
+            raise self._unreadable()
         self._next += 1
         return self._tokens[self._next - 1][0]
 
@@ -167,10 +167,10 @@ class _Parser:
         self._next += is_next
         return is_next
 
-    def _unreadable(self, part: str) -> GradInspectError:
-        return GradInspectError(
-            f"The condition '{brief(self._text)}' cannot be read at \"{brief(part)}\".", f"Write it like '{EXAMPLE}'."
-        )
+    def _unreadable(self, part: str | None = None) -> GradInspectError:
+        """Name the part where reading fails; None: the end, where a comparison is missing."""
+        what = "lacks a comparison at its end" if part is None else f'cannot be read at "{brief(part)}"'
+        return GradInspectError(f"The condition '{brief(self._text)}' {what}.", f"Write it like '{EXAMPLE}'.")
 
 
 def _number(field: str, text: str) -> float | None:

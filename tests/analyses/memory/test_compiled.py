@@ -13,7 +13,7 @@ def test_nodes_that_keep_the_same_share_a_sentence() -> None:
     assert [(text, len(group)) for text, group in kept_sentences([*same, other, none, bare])] == [
         ("#4 and 2 others each keep 1000 B that eager keeps too; compute 2 operators again", 3),
         (
-            "#90 keeps 8 B that eager does not keep, 16 B of which that is not known; computes 1 operator again "
+            "#90 keeps 8 B that eager does not keep, 16 B that eager may keep, too; computes 1 operator again "
             "(2.0 k FLOPs)",
             1,
         ),
