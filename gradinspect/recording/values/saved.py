@@ -224,11 +224,12 @@ class SavedReader:
         """Record a plain dense tensor: the common case, which must be fast."""
         maker = None if version and is_view(tensor) else grad_fn_here(tensor)
         origin: Origin
+        is_number = not tensor.ndim  # `2.0 * x` saves one of its own in each node: nothing is gained by keeping it
         if maker is not None:
             made_by, origin = self._numbers.get(maker), "output" if is_output else "activation"
         else:
             key = (id(tensor), name, index)
-            if key in self._leaves:  # a parameter saved by many nodes is the same object each time
+            if not is_number and key in self._leaves:  # a parameter saved by many nodes is the same object each time
                 return self._leaves[key][1]
             made_by, origin = None, self._unmade_origin(tensor, version, is_output)
         storage = self._storages.look_up(tensor, origin)
@@ -252,7 +253,8 @@ class SavedReader:
             origin=origin if storage.name is None else storage.origin,
             origin_name=storage.name,
         )
-        self._leaves[key] = (tensor, value)
+        if not is_number:
+            self._leaves[key] = (tensor, value)
         return value
 
     def _origin_of(self, tensor: torch.Tensor, version: int, is_output: bool) -> tuple[int | None, Origin]:

@@ -102,14 +102,14 @@ class StorageTable:
         return tuple(self._entries)
 
     def records(self) -> tuple[Storage, ...]:
-        """Make the records, in the order of their numbers."""
+        """Make the records, in the order of their numbers; storages that look alike share one."""
         devices: dict[object, str] = {}
+        known: dict[Storage, Storage] = {}
         records = []
         for entry in self._entries.values():
             device = devices.get(entry.device) or devices.setdefault(entry.device, str(entry.device))
-            records.append(
-                Storage(num_bytes=_num_bytes(entry.storage), device=device, origin=entry.origin, name=entry.name)
-            )
+            record = Storage(num_bytes=_num_bytes(entry.storage), device=device, origin=entry.origin, name=entry.name)
+            records.append(known.setdefault(record, record))
         return tuple(records)
 
 
