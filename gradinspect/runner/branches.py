@@ -30,7 +30,13 @@ class Branches:
     """The side of the run."""
 
     def __init__(self, asked: int, answers: int) -> None:
-        """Set up, with two ends of pipes."""
+        """Set up, with two ends of pipes, before the program runs: its own modules may have the names of ours."""
+        # ruff: noqa: PLC0415  # the parent imports torch when it knows what the program would import
+        from torch import set_num_threads
+
+        from gradinspect.torch_api.devices import accelerators
+
+        self._has_accelerator, self._set_num_threads = accelerators.is_there, set_num_threads
         self._asked = asked
         self._answers = answers
         self._copy: int | None = None  # where a copy of the run sends its result
@@ -45,10 +51,7 @@ class Branches:
 
     def can_wait(self) -> bool:
         """Return whether copies disturb nobody. NOTE [What copies of a process share]."""
-        # ruff: noqa: PLC0415  # the parent imports torch when it knows what the program would import
-        from gradinspect.torch_api.devices import accelerators
-
-        has_threads = active_count() > 1 or accelerators.is_there()  # the engine's, for each device
+        has_threads = active_count() > 1 or self._has_accelerator()  # the engine's, for each device
         return not has_threads and not _has_children() and _open_files() <= self._open
 
     def wait(self) -> bytes | None:
@@ -66,7 +69,9 @@ class Branches:
                 close(source)
                 self._copy = target
                 setstate(state)
-                _be_copy(is_silent=bool(is_silent))
+                self._set_num_threads(1)
+                if is_silent:
+                    hide_output()
                 return rest
             close(target)
             sent = read_all(source)
@@ -126,14 +131,6 @@ class WaitingRun:
         read_all(self._answers)
         close(self._answers)
         return waitstatus_to_exitcode(waitpid(self._pid, 0)[1])
-
-
-def _be_copy(*, is_silent: bool) -> None:
-    import torch
-
-    torch.set_num_threads(1)
-    if is_silent:
-        hide_output()
 
 
 def _open_files() -> set[tuple[int, int]]:
