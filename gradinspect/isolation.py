@@ -94,7 +94,7 @@ class HandBack:
         original: ModuleSpec | None = getattr(module, "__spec__", None)
         package = name.rpartition(".")[0]
         if not package or sys.modules.get(package) is not self._known.get(package):
-            found = self._found_by_others(name, path)
+            found = self._found_by_others(name, path, is_asked_in_turn=True)
             if found is None or original is None or not _is_same_place(found, original):
                 return found
         return _Returned(self, module, original).spec_of(name)
@@ -144,9 +144,13 @@ class HandBack:
         found, original = self._found_by_others(top, None), getattr(module, "__spec__", None)
         return found is not None and original is not None and _is_same_place(found, original)
 
-    def _found_by_others(self, name: str, path: "Any") -> "ModuleSpec | None":
+    def _found_by_others(self, name: str, path: "Any", *, is_asked_in_turn: bool = False) -> "ModuleSpec | None":
+        """Ask the other finders; in an import, which asks all in turn, those before this one have found nothing."""
         lists = [one.finders if one.__class__ is _AllOf else (one,) for one in sys.meta_path]
-        return _found_by([finder for finders in lists for finder in finders if finder is not self], name, path)
+        finders = [finder for finders in lists for finder in finders]
+        if is_asked_in_turn:
+            finders = finders[next((place for place, finder in enumerate(finders) if finder is self), 0) :]
+        return _found_by([finder for finder in finders if finder is not self], name, path)
 
 
 class _Returned:

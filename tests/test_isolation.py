@@ -54,6 +54,21 @@ def test_a_program_that_takes_all_finders_away(verb: str, tmp_path: Path) -> Non
     assert [line for line in done.stderr.splitlines() if not line.startswith("Wrote ")] == []
 
 
+def test_a_finder_of_the_program_is_asked_once_for_each_import(tmp_path: Path) -> None:
+    """Also for a module that we have imported, where the finders are asked whether the program would get the same."""
+    script = tmp_path / "finder.py"
+    script.write_text(
+        "import sys, torch\nasked = []\nclass Finder:\n    def find_spec(self, name, path=None, target=None):\n"
+        "        asked.append(name)\nsys.meta_path.insert(0, Finder())\nimport colorsys, rich, html, wave\n"
+        "print(asked.count('rich'), asked.count('html'), asked.count('colorsys'), asked.count('wave'))\n"
+        "torch.ones(3, requires_grad=True).sum().backward()\n"
+    )
+
+    done = gradinspect("trace", script, is_new=True, is_measured=False)
+
+    assert done.stdout.startswith("1 1 1 1\n")
+
+
 def test_modules_are_loaded_in_the_order_of_a_plain_run(tmp_path: Path) -> None:
     """Pickle names an object by the first module that has it; torch finds its caches on disk by a hash of that."""
     script = tmp_path / "order.py"

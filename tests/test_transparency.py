@@ -21,7 +21,11 @@ PARTS = ("fingerprint", "call_counters", "counted_library")
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in PARTS)
 FOUND_SOMETHING = 1
 CANNOT = 2
-UNMEASURED = {"signals_and_hooks", "mocked_steps"}  # coverage has hooks of its own, and calls what is counted
+UNMEASURED = {
+    "signals_and_hooks",
+    "mocked_steps",
+    "counted_python",
+}  # coverage has hooks of its own, and calls what is counted
 VALUES = f"export --values --force -o {Path(tempfile.gettempdir()) / 'gradinspect-values.json'}"
 VERBS = ("trace", "grads", "check", "check --steps 1", "memory --iterations 3", VALUES, "fit --real", "overview")
 NOTICED = {

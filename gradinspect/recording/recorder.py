@@ -30,7 +30,6 @@ from weakref import ReferenceType, ref
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
 from gradinspect.graph import THREAD_SPAN
@@ -59,6 +58,7 @@ from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import hide_hooks, note_ours, show_hooks
 from gradinspect.torch_api.modes import (
+    FunctionMode,
     frame_above,
     has_compiled,
     is_on_stack,
@@ -399,7 +399,7 @@ class Recorder:
         return (self.own if identity < THREAD_SPAN else self.others).frame_of(identity)
 
 
-class _CallMode(TorchFunctionMode):
+class _CallMode(FunctionMode):
     """Observes every call of a torch function on this thread, and the counter before and after it."""
 
     def __init__(self, recorder: Recorder) -> None:

@@ -7,19 +7,22 @@ Python's `random` draws a new seed in each copy, so its state is put back; kerne
 threads of torch's pool stay behind.
 """
 
-import gc
 import os
-import random
 import stat
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
+from gc import freeze
+from os import close, fstat, pipe, waitpid, waitstatus_to_exitcode
 from pathlib import Path
+from random import getstate, setstate
 from struct import Struct
+from threading import active_count
+from typing import Any
 
-from gradinspect.runner.forked import Send, be_child, hide_output, read_all, write_all
+from gradinspect.runner.forked import Send, be_child, fork, hide_output, read_all, write_all
 
+_waitid: Any = getattr(os, "waitid", None)
 _HEAD = Struct("!qq?")  # bytes, how the process ended, whether it was a copy
 
 
@@ -27,7 +30,13 @@ class Branches:
     """The side of the run."""
 
     def __init__(self, asked: int, answers: int) -> None:
-        """Set up, with two ends of pipes."""
+        """Set up, with two ends of pipes, before the program runs: its own modules may have the names of ours."""
+        # ruff: noqa: PLC0415  # the parent imports torch when it knows what the program would import
+        from torch import set_num_threads
+
+        from gradinspect.torch_api.devices import accelerators
+
+        self._has_accelerator, self._set_num_threads = accelerators.is_there, set_num_threads
         self._asked = asked
         self._answers = answers
         self._copy: int | None = None  # where a copy of the run sends its result
@@ -42,33 +51,32 @@ class Branches:
 
     def can_wait(self) -> bool:
         """Return whether copies disturb nobody. NOTE [What copies of a process share]."""
-        # ruff: noqa: PLC0415  # the parent imports torch when it knows what the program would import
-        from gradinspect.torch_api.devices import accelerators
-
-        has_threads = threading.active_count() > 1 or accelerators.is_there()  # the engine's, for each device
+        has_threads = active_count() > 1 or self._has_accelerator()  # the engine's, for each device
         return not has_threads and not _has_children() and _open_files() <= self._open
 
     def wait(self) -> bytes | None:
         """Wait for requests: each returns in a copy of this process; None in this one, when none will come."""
-        state = random.getstate()
+        state = getstate()
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):
                 stream.flush()  # or each copy would write it again
-        gc.freeze()  # else each collection in a copy looks at all of this, and so copies its memory
+        freeze()  # else each collection in a copy looks at all of this, and so copies its memory
         while request := self._next():
             is_silent, rest = request[0], request[1:]
-            source, target = os.pipe()
-            pid = os.fork()
+            source, target = pipe()
+            pid = fork()
             if not pid:
-                os.close(source)
+                close(source)
                 self._copy = target
-                random.setstate(state)
-                _be_copy(is_silent=bool(is_silent))
+                setstate(state)
+                self._set_num_threads(1)
+                if is_silent:
+                    hide_output()
                 return rest
-            os.close(target)
+            close(target)
             sent = read_all(source)
-            os.close(source)
-            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            close(source)
+            status = waitstatus_to_exitcode(waitpid(pid, 0)[1])
             write_all(self._answers, _HEAD.pack(len(sent), status, True) + sent)
         hide_output()
         return None
@@ -87,16 +95,16 @@ class WaitingRun:
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):
                 stream.flush()
-        asked, self._asks = os.pipe()
-        self._answers, answers = os.pipe()
-        self._pid = os.fork()
+        asked, self._asks = pipe()
+        self._answers, answers = pipe()
+        self._pid = fork()
         if not self._pid:
-            os.close(self._asks)
-            os.close(self._answers)
+            close(self._asks)
+            close(self._answers)
             branches = Branches(asked, answers)
             be_child(lambda _send: run(branches.send, branches), answers, is_silent=is_silent)
-        os.close(asked)
-        os.close(answers)
+        close(asked)
+        close(answers)
         self.is_waiting = True
 
     def ask(self, request: bytes, *, is_silent: bool) -> tuple[bytes, int]:
@@ -119,18 +127,10 @@ class WaitingRun:
         self.is_waiting = False
         with suppress(BrokenPipeError):
             write_all(self._asks, _HEAD.pack(0, 0, False))  # a run that was begun later holds this pipe too
-        os.close(self._asks)
+        close(self._asks)
         read_all(self._answers)
-        os.close(self._answers)
-        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-
-
-def _be_copy(*, is_silent: bool) -> None:
-    import torch
-
-    torch.set_num_threads(1)
-    if is_silent:
-        hide_output()
+        close(self._answers)
+        return waitstatus_to_exitcode(waitpid(self._pid, 0)[1])
 
 
 def _open_files() -> set[tuple[int, int]]:
@@ -142,7 +142,7 @@ def _open_files() -> set[tuple[int, int]]:
 
 def _file_of(number: int) -> tuple[int, int] | None:
     try:
-        status = os.fstat(number)
+        status = fstat(number)
     except OSError:
         return None  # that of the list itself, which is closed by now
     return None if stat.S_ISCHR(status.st_mode) else (status.st_dev, status.st_ino)
@@ -150,9 +150,9 @@ def _file_of(number: int) -> tuple[int, int] | None:
 
 def _has_children() -> bool:
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        _waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return False
-    except (AttributeError, OSError):
+    except (AttributeError, TypeError, OSError):
         return True  # this platform does not tell
     return True

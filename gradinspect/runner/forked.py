@@ -1,29 +1,37 @@
-"""Run something in a forked process, which cannot disturb this one and report what it sends."""
+"""Run something in a forked process, which cannot disturb this one and report what it sends.
+
+A copy is also made, and ends, in the middle of a program, which may have replaced functions of `os`: they are imported
+by name. NOTE [Our own calls] in `torch_api.patching.originals`.
+"""
 
 import atexit
-import gc
 import os
-import select
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from gc import freeze
 from importlib import import_module
+from os import _exit, close, dup2, kill, pipe, read, waitpid, waitstatus_to_exitcode, write
+from os import open as open_file
 from pathlib import Path
+from select import select
+from time import monotonic
+from typing import Any
 from weakref import finalize
 
 from gradinspect.errors import GradInspectError
 
 Send = Callable[[bytes], None]
+fork: Any = getattr(os, "fork", None)  # Windows has none
 
 
 def load_for_children() -> None:
     """Import what every child would, which takes seconds: dispatch modes need it. If it fails, the program tells."""
     with suppress(Exception):
         import_module("torch._dynamo")
-    gc.freeze()  # else each collection in a child looks at all of this, and so copies its memory
+    freeze()  # else each collection in a child looks at all of this, and so copies its memory
 
 
 def _leave_to_parent() -> None:
@@ -53,27 +61,27 @@ def run_forked(run: Callable[[Send], None], *, is_silent: bool) -> tuple[bytes, 
     Raises:
         GradInspectError: This platform has no fork.
     """
-    if not hasattr(os, "fork"):
+    if fork is None:
         raise GradInspectError(
             "Running a program several times needs copies of this process, which this platform cannot make."
         )
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()  # or the child would write it again
-    source, target = os.pipe()
-    pid = os.fork()
+    source, target = pipe()
+    pid = fork()
     if not pid:
-        os.close(source)
+        close(source)
         be_child(run, target, is_silent=is_silent)
-    os.close(target)
+    close(target)
     try:
         sent = read_all(source)
     except BaseException:
-        os.kill(pid, signal.SIGTERM)
-        os.waitpid(pid, 0)
+        kill(pid, signal.SIGTERM)
+        waitpid(pid, 0)
         raise
-    os.close(source)
-    return sent, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    close(source)
+    return sent, waitstatus_to_exitcode(waitpid(pid, 0)[1])
 
 
 def run_in_copy(work: Callable[[], bytes], *, seconds: float | None = None) -> bytes:
@@ -86,32 +94,32 @@ def run_in_copy(work: Callable[[], bytes], *, seconds: float | None = None) -> b
     Raises:
         OSError: The system has no room for another process.
     """
-    source, target = os.pipe()
+    source, target = pipe()
     try:
-        pid = os.fork()
+        pid = fork()
     except OSError:
-        os.close(source)
-        os.close(target)
+        close(source)
+        close(target)
         raise
     if not pid:
         try:
             hide_output()
             write_all(target, work())
         finally:
-            os._exit(0)  # nothing of the program is to be ended
-    os.close(target)
+            _exit(0)  # nothing of the program is to be ended
+    close(target)
     parts = list[bytes]()
-    ends = None if seconds is None else time.monotonic() + seconds
-    while select.select([source], [], [], None if ends is None else max(0.0, ends - time.monotonic()))[0]:
-        part = os.read(source, 2**20)
+    ends = None if seconds is None else monotonic() + seconds
+    while select([source], [], [], None if ends is None else max(0.0, ends - monotonic()))[0]:
+        part = read(source, 2**20)
         parts.append(part)
         if not part:
             break
     else:
-        os.kill(pid, signal.SIGKILL)
+        kill(pid, signal.SIGKILL)
         parts.clear()
-    os.close(source)
-    os.waitpid(pid, 0)
+    close(source)
+    waitpid(pid, 0)
     return b"".join(parts)
 
 
@@ -132,27 +140,27 @@ def be_child(run: Callable[[Send], None], target: int, *, is_silent: bool) -> No
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):
                 stream.flush()
-        os._exit(status)
+        _exit(status)
 
 
 def hide_output() -> None:
     """Drop what this process writes to its stdout and stderr from now on."""
-    null = os.open(Path(os.devnull), os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    os.close(null)
+    null = open_file(Path(os.devnull), os.O_WRONLY)
+    dup2(null, 1)
+    dup2(null, 2)
+    close(null)
 
 
 def write_all(target: int, data: bytes) -> None:
     """Write to a pipe."""
     while data:
-        data = data[os.write(target, data) :]
+        data = data[write(target, data) :]
 
 
 def read_all(source: int, size: int = sys.maxsize) -> bytes:
     """Read from a pipe until its end, or as many bytes."""
     parts = list[bytes]()
-    while size and (part := os.read(source, min(size, 2**20))):
+    while size and (part := read(source, min(size, 2**20))):
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

@@ -37,12 +37,13 @@ import signal
 import sys
 import threading
 from contextlib import suppress
-from threading import get_ident, main_thread
-from time import sleep
+from threading import Lock, get_ident, main_thread
+from time import monotonic, sleep
 from types import FrameType
 from typing import Any, Self
 
 from gradinspect.recording.frames import RUNNERS
+from gradinspect.runner.endless_waits import endless_wait_of
 from gradinspect.runner.quiet_stops import say_nothing_of_stops
 
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
@@ -53,6 +54,8 @@ _THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # th
 _TEST_RUNNERS = ("_pytest", "pluggy")
 PATIENCE_S = 120.0  # for the program's own cleanup
 PATIENCE_WITH_THREADS_S = 20.0  # the main thread may wait forever for one that was stopped
+PATIENCE_IN_VAIN_S = 2.0  # NOTE [Waits that cannot end]
+_GLANCE_S = 0.5
 _PAUSE_S = 0.05
 PATIENCE_AT_EXIT_S = 5.0  # for threads that the rest of the program would have ended
 
@@ -65,11 +68,9 @@ class Stopper:
         self.is_stopping = False
         self._tracers: dict[int, _FrameTracer] = {}
         self._has_ended = False
-        self._until_end = (
-            threading.Lock()
-        )  # held until the end; an Event calls builtins that the program may have replaced
+        self._until_end = Lock()  # held until the end; an Event calls builtins that the program may have replaced
         self._until_end.acquire()
-        self._last_word = threading.Lock()  # of who ends the process: NOTE [Who ends the process]
+        self._last_word = Lock()  # of who ends the process: NOTE [Who ends the process]
         self._main = main_thread()
         self._signal_handler: Any = None
 
@@ -165,7 +166,7 @@ class Stopper:
         just when their own time is up. So either the main thread ends its program, or this thread ends the process with
         what was recorded; the one that comes second waits.
         """
-        has_ended = self._until_end.acquire(timeout=patience_s)
+        has_ended = self._ends_within(patience_s)
         if not has_ended and not self._last_word.acquire(blocking=False):
             has_ended = self._until_end.acquire()
         if has_ended:
@@ -177,6 +178,20 @@ class Stopper:
         with suppress(Exception):
             sys.stdout.flush()
         os._exit(exit_code)
+
+    def _ends_within(self, patience_s: float) -> bool:
+        """Wait for the end of the program; not long for one that nothing can end. NOTE [Waits that cannot end]."""
+        until = monotonic() + patience_s
+        wait, since = None, monotonic()
+        while (left := until - monotonic()) > 0:
+            if self._until_end.acquire(timeout=min(left, _GLANCE_S)):
+                return True
+            latest = endless_wait_of(self._main.ident)
+            if latest is None or latest != wait:
+                wait, since = latest, monotonic()
+            elif monotonic() - since > PATIENCE_IN_VAIN_S:
+                return False
+        return False
 
     def _stop_main(self, _signal: int, frame: FrameType | None) -> None:
         """Raise a stop from another thread, unless it has already arrived, as through `Future.result()`."""

@@ -1,8 +1,8 @@
 """torch's own formulas for floating point operations: those that `FlopCounterMode` counts with."""
 
-import importlib
 from collections.abc import Hashable, Mapping
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -57,7 +57,7 @@ def operator_flops(operator: str, *arguments: Hashable, out: Hashable) -> int | 
 def _formulas() -> Mapping[Any, Any]:
     """Import them when they are needed: where torch is built for CUDA, they import triton."""
     try:
-        formulas = dict(importlib.import_module("torch.utils.flop_counter").flop_registry)
+        formulas = dict(import_module("torch.utils.flop_counter").flop_registry)
     except Exception:  # the program may have put something in the place of what it calls as it is imported
         return {}
     for operator, formula in _RECURRENT.items():

@@ -50,8 +50,23 @@ class _NoDispatchMode:
 _Mode: Any = _DISPATCH.or_else(_NoDispatchMode)
 
 
+class FunctionMode(TorchFunctionMode):
+    """The base of our function modes, which begins and ends without what a program puts into that of torch.
+
+    NOTE [Our own calls] in `originals`.
+    """
+
+    __init__ = TorchFunctionMode.__init__
+    __enter__ = TorchFunctionMode.__enter__
+    __exit__ = TorchFunctionMode.__exit__
+
+
 class TorchDispatchMode(_Mode):
-    """The base of our dispatch modes."""
+    """The base of our dispatch modes, as `FunctionMode`."""
+
+    __init__ = _Mode.__init__
+    __enter__ = _Mode.__enter__
+    __exit__ = _Mode.__exit__
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

@@ -200,3 +200,21 @@ def test_a_child_has_the_options_of_our_interpreter(tmp_path: Path) -> None:
     done = run("-O", "-P", "-m", "gradinspect", *words, cwd=tmp_path)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", ["plan --fit 1GiB", "fit", "diff train.py", "check", "overview"])
+def test_a_file_of_our_own_name(words: str, tmp_path: Path) -> None:
+    """Nothing of ours is imported in the middle of a program, where the program's own file would be found."""
+    (tmp_path / "gradinspect.py").write_text("print('LOADED')\n")
+    (tmp_path / "train.py").write_text(
+        "import torch\nmodel = torch.nn.Linear(3, 2)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for _ in range(4):\n    model(torch.ones(1, 3)).sum().backward()\n    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+    )
+    command = tmp_path / "bin" / "command"  # as the one that is installed: `python -m` would find the user's
+    command.parent.mkdir()
+    command.write_text("import sys\nfrom gradinspect.cli import main\nsys.exit(main())\n")
+    verb, *options = words.split()
+    done = run(command, verb, "train.py", *options, cwd=tmp_path)
+
+    assert (done.returncode, "LOADED" in done.stdout + done.stderr) == (0, False)

@@ -1,9 +1,9 @@
 """Parameters and module calls of equal blocks in one row: `h.0-11.mlp.weight` of twelve, and the odd one out."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
+from math import isfinite
 from statistics import median_low
 from typing import Final, TypeVar
 
@@ -33,7 +33,7 @@ class FoldedRow(Record, frozen=True, kw_only=True):
     @property
     def odd_one(self) -> tuple[ParameterRow, float] | None:
         """The one whose norm is farthest from those of the others, and how many times theirs it is; None if none is."""
-        found = [row for row in self.rows if row.stats is not None and math.isfinite(row.stats.norm)]
+        found = [row for row in self.rows if row.stats is not None and isfinite(row.stats.norm)]
         odd = odd_one([row.stats.norm for row in found if row.stats is not None])
         return None if odd is None else (found[odd[0]], odd[1])
 
@@ -58,7 +58,7 @@ class FoldedMove(Record, frozen=True, kw_only=True):
     @property
     def odd_one(self) -> tuple[str, float] | None:
         """Which norm is farthest from those of the others in the last call, and how many times theirs it is."""
-        found = [(move.name, norm) for move in self.moves if (norm := move.norms[-1]) and math.isfinite(norm)]
+        found = [(move.name, norm) for move in self.moves if (norm := move.norms[-1]) and isfinite(norm)]
         odd = odd_one([norm for _, norm in found])
         return None if odd is None else (found[odd[0]][0], odd[1])
 
@@ -76,7 +76,7 @@ class FoldedFlow(Record, frozen=True, kw_only=True):
     @property
     def odd_one(self) -> tuple[FlowRow, float] | None:
         """The call whose norm is farthest from those of the others, and how many times theirs it is."""
-        found = [row for row in self.rows if math.isfinite(row.stats.norm)]
+        found = [row for row in self.rows if isfinite(row.stats.norm)]
         odd = odd_one([row.stats.norm for row in found])
         return None if odd is None else (found[odd[0]], odd[1])
 
@@ -155,7 +155,7 @@ def _places_around(rows: Sequence[FlowRow]) -> Iterator[int | None]:
 
 def _are_near(norms: Sequence[float]) -> bool:
     """Return whether a range says enough of some norms: of a gradient that vanishes, each block has a row."""
-    usable = [norm for norm in norms if norm > 0 and math.isfinite(norm)]
+    usable = [norm for norm in norms if norm > 0 and isfinite(norm)]
     odd = odd_one(usable)
     others = [norm for place, norm in enumerate(usable) if odd is None or place != odd[0]]
     return not others or max(others) / min(others) < FAR

@@ -1,10 +1,9 @@
 """The gradient that reached each node and parameter, and where it vanished, exploded or became non-finite."""
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
-from math import prod
+from math import hypot, isfinite, log, prod
 from typing import Literal, TypeAlias
 
 from gradinspect.errors import GradInspectError
@@ -110,7 +109,7 @@ def arriving_norm(ran: NodeGradients) -> float | None:
 def norm_of_all(gradients: Sequence[Measured]) -> float | None:
     """Return the norm of several gradients; None if there are none, or one was not measured."""
     norms = [stats.norm for stats in known(gradients)]
-    return math.hypot(*norms) if norms and not is_any_unmeasured(gradients) else None
+    return hypot(*norms) if norms and not is_any_unmeasured(gradients) else None
 
 
 def known(gradients: Sequence[Measured]) -> list[GradientStats]:
@@ -230,7 +229,7 @@ def fall_of(graph: Graph) -> Fall | None:
         for head, end in _ends(graph, usable).items()
         if head != end
     ]
-    return max(falls, key=lambda fall: abs(math.log(fall.factor)), default=None)
+    return max(falls, key=lambda fall: abs(log(fall.factor)), default=None)
 
 
 def _ends(graph: Graph, places: Collection[int]) -> dict[int, int]:
@@ -263,7 +262,7 @@ def broken_gradients(graph: Graph) -> tuple[GradientNote, ...]:
 
 def _loss(graph: Graph) -> Iterator[GradientNote]:
     loss = gradients_of(graph).loss
-    if loss is not None and not math.isfinite(loss):
+    if loss is not None and not isfinite(loss):
         yield GradientNote(kind="loss", text=f"The loss itself is {loss}: the forward pass produced it.", node=0)
 
 
@@ -321,7 +320,7 @@ def _chains(graph: Graph) -> Iterator[GradientNote]:
         if last.isdigit():
             runs.setdefault((row.depth, f"modules of {parent or 'the model'}"), []).append(row)
     for (_, what), rows in runs.items():
-        alive = list(takewhile(lambda row: row.stats.norm > 0 and math.isfinite(row.stats.norm), rows))
+        alive = list(takewhile(lambda row: row.stats.norm > 0 and isfinite(row.stats.norm), rows))
         if len(alive) < MIN_CHAIN:
             continue
         factor = alive[-1].stats.norm / alive[0].stats.norm

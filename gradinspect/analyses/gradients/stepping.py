@@ -1,9 +1,9 @@
 """Backward, one node at a time: what each step observed, where to stop, and the outcome."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from math import prod
 from typing import Literal, NamedTuple, TypeAlias
 
 from gradinspect.analyses.selection.name_patterns import matching_names
@@ -31,7 +31,7 @@ class TensorPreview(Record, frozen=True, kw_only=True):
     @property
     def num_elements(self) -> int:
         """The number of elements."""
-        return math.prod(self.shape)
+        return prod(self.shape)
 
     @property
     def is_zero(self) -> bool:

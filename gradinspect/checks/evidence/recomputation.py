@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from gradinspect.checks.evidence.decisions import Line, decision
 from gradinspect.checks.facts.graphs import KeptTensor, Mismatch, Redrawn
@@ -35,7 +34,7 @@ from gradinspect.torch_api.checkpoints import (
     random_state,
     restores_random_state,
 )
-from gradinspect.torch_api.modes import out_of_dynamo
+from gradinspect.torch_api.modes import FunctionMode, out_of_dynamo
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.patching.replaced import asking
 from gradinspect.torch_api.tensors import plain_tensors_only
@@ -61,7 +60,7 @@ class _Run:
     is_random: bool = False  # it drew some
 
 
-class _Forwarding(TorchFunctionMode):
+class _Forwarding(FunctionMode):
     """Forwards every torch function, so that its name is on the stack."""
 
     def __torch_function__(

@@ -9,9 +9,9 @@ gradients are copied, which takes one operator, and measured together, all those
 one matrix. Nothing else of the program is copied, and at most `MAX_WAITING` copies are held.
 """
 
-import threading
 from collections.abc import Iterable, Sequence
 from itertools import count
+from threading import Lock
 from typing import Any
 
 import torch
@@ -71,7 +71,7 @@ class Measurements:
             piece: How many elements of a device's tensor are measured at a time.
         """
         self.piece = piece
-        self._lock = threading.Lock()  # each device has a thread of its own
+        self._lock = Lock()  # each device has a thread of its own
         self._kinds: dict[tuple[Any, ...], Kind] = {}
         self._number = count(1)
         self._large: list[tuple[Figures, PendingFigures]] = []  # still on their devices

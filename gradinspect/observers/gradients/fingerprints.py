@@ -5,9 +5,9 @@ The hash of the bytes is a sum of integers, which is exact in any order, so that
 element is first mixed with its position; for the sketch, it is not, so that a permutation has the same one.
 """
 
-import operator
 from itertools import islice
 from math import hypot, sqrt
+from operator import mul
 from typing import Any
 
 import torch
@@ -118,5 +118,5 @@ def _fingerprint(number: int, parts: list[list[float]], counts: list[int]) -> Fi
         num_nonfinite=counts[0],
         digest=f"{counts[1] & (1 << 64) - 1:016x}",
         sketch=f"{counts[2] & (1 << 64) - 1:016x}",
-        projections=tuple(sum(map(operator.mul, scales, sums)) for sums in projections),
+        projections=tuple(sum(map(mul, scales, sums)) for sums in projections),
     )

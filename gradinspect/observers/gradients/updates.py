@@ -3,8 +3,9 @@
 NOTE [Waiting for a step]
 `torch.optim` calls global hooks before and after each step. Ours are registered before a backward call, and removed
 when all live optimizers that hold one of its leaves have stepped. If the program steps later, or without `torch.optim`,
-we wait until its next backward call or its end, and report no updates. The weights are copied before the step and
-released after it. An optimizer may step inside another one's step, or inside backward, one per parameter.
+we wait until its next backward call or its end, and report no updates. Only leaves of optimizers are held meanwhile,
+since the program may drop its inputs. The weights are copied before the step and released after it. An optimizer may
+step inside another one's step, or inside backward, one per parameter.
 
 NOTE [Room for copies]
 A program may just fit on its device, so the copies are held in the memory of the host, which is checked first. After
@@ -14,7 +15,6 @@ the step they come back in small pieces, are subtracted there, and all norms are
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from threading import get_ident
 from types import FrameType
 
@@ -39,6 +39,7 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import plain_tensors_only
 from gradinspect.units import format_bytes
 
+_open = open  # a program may replace it
 PIECES = 400  # of all weights; a piece is needed up to four times at once
 MIN_PIECE, MIN_PIECE_HERE = 1 << 12, 1 << 20  # elements; on the CPU, a call costs more than room
 
@@ -70,9 +71,12 @@ class UpdateMeter:
         )
 
     def wait(self) -> bool:
-        """Start waiting; return whether there is anything to wait for."""
-        holding = {id(optimizer) for optimizer in instances_of(Optimizer) if self._numbers_in(optimizer)}
-        self._pending = holding - self._stepped
+        """Start waiting; return whether there is anything to wait for. Leaves of no optimizer are released."""
+        holding = {id(one): numbers for one in instances_of(Optimizer) if (numbers := self._numbers_in(one))}
+        self._pending = holding.keys() - self._stepped
+        with self._turn:
+            held = {number: self._leaves[number] for numbers in holding.values() for number in numbers}
+            self._leaves, self._numbers = held, {id(leaf): number for number, leaf in held.items()}
         return bool(self._pending)
 
     def close(self) -> None:
@@ -162,7 +166,8 @@ def _why_not_copied(leaves: Iterable[torch.Tensor]) -> str | None:
 def _free_bytes() -> int | None:
     """Return how much memory of the host is available; None where the system does not say."""
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+        with _open("/proc/meminfo", encoding="utf-8") as file:
+            lines = file.read().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except Exception:  # the program may have put something in the place of what reads files
         return None

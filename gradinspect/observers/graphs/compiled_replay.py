@@ -7,9 +7,9 @@ other, and once more with other roundings. The first operator whose result is of
 is wrong only where nobody sees its result, as in a fused kernel, is named by the output of the graph that is off.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,7 +53,7 @@ class CompiledReplay:
 
         @uncompiled
         def compiling(module: GraphModule, arguments: Sequence[Any]) -> Any:
-            plain = copy.deepcopy(module)
+            plain = deepcopy(module)
             whole = _with_all_results(module)
             compiled = compiler(module, arguments)
             try:
@@ -190,7 +190,7 @@ def _outputs(module: GraphModule) -> list[Any]:
 
 def _with_all_results(module: GraphModule) -> GraphModule:
     """Return a copy that also returns the result of each operator."""
-    found = copy.deepcopy(module)
+    found = deepcopy(module)
     (output,) = (call for call in found.graph.nodes if call.op == "output")
     given = output.args[0]
     first = tuple(given) if isinstance(given, tuple | list) else (given,)

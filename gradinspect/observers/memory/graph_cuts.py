@@ -9,9 +9,9 @@ graph does not have. So each budget cuts the graph itself, in a copy of this pro
 Source: torch/_functorch/partitioners.py, torch 2.13.
 """
 
-import pickle
 from collections.abc import Callable, Sequence
 from functools import partial
+from pickle import dumps, loads
 from typing import Any, NamedTuple
 
 import torch
@@ -117,13 +117,13 @@ def _in_a_fork(work: Callable[[], GraphPair]) -> GraphPair | str:
 
     def cut() -> bytes:
         torch.set_num_threads(1)  # the threads of the pool are not in the copy
-        return pickle.dumps(_tried(work))
+        return dumps(_tried(work))
 
     try:
         found = run_in_copy(cut)
     except OSError as error:
         return type(error).__name__
-    return pickle.loads(found) if found else "its process was ended"  # noqa: S301  # our own
+    return loads(found) if found else "its process was ended"  # noqa: S301  # our own
 
 
 def _tried(work: Callable[[], GraphPair]) -> GraphPair | str:

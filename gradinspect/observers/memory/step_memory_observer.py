@@ -298,8 +298,9 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Learn whether an optimizer of parameters that no other one has changed is still to step."""
         optimizers = instances_of(Optimizer)
         stepped = [one for one in optimizers if id(one) in self._have_stepped]
-        changed = {id(parameter) for optimizer in stepped for parameter in _trained_by(optimizer)}
-        self._waits = any(id(one) not in changed for optimizer in optimizers for one in _trained_by(optimizer))
+        with plain_tensors_only():
+            changed = {id(parameter) for optimizer in stepped for parameter in _trained_by(optimizer)}
+            self._waits = any(id(one) not in changed for optimizer in optimizers for one in _trained_by(optimizer))
 
     def _label_optimizer(self, optimizer: Optimizer) -> None:
         """Label what an optimizer holds, or do so when training begins."""

@@ -18,12 +18,12 @@ from weakref import ref
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from gradinspect.analyses.planning.code import CHUNKED_LOSS, chunked_loss_code
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.frames import line_name, user_frames
 from gradinspect.recording.values.storages import plain_tensors, storage_key, storage_of
+from gradinspect.torch_api.modes import FunctionMode
 from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
 from gradinspect.torch_api.patching.replaced import asking
 
@@ -43,7 +43,7 @@ class _StandIn(NamedTuple):
     alive: Any  # reference to its storage
 
 
-class ChunkedLoss(TorchFunctionMode):
+class ChunkedLoss(FunctionMode):
     """Stands between one projection and the loss. Use it as a context manager, around the program."""
 
     def __init__(self, num_chunks: int, failed: Callable[[Exception], None]) -> None:

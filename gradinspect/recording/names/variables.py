@@ -6,10 +6,10 @@ would keep the user's tensors alive, and change the result of an earlier `locals
 `locals()` is skipped, and the dict is cleared again if nothing else holds it.
 """
 
-import dis
 import inspect
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dis import get_instructions
 from functools import lru_cache
 from itertools import islice
 from sys import getrefcount
@@ -74,7 +74,7 @@ def loop_targets(code: CodeType) -> frozenset[str]:
     """Return the variables that for loops assign: they name another object in each iteration."""
     names: set[str] = set()
     is_target = False
-    for instruction in dis.get_instructions(code):
+    for instruction in get_instructions(code):
         if instruction.opname == "FOR_ITER":
             is_target = True
         elif is_target and instruction.opname.startswith("STORE_"):

@@ -12,7 +12,6 @@ from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from gradinspect.recording.frames import caller_of_compiled
 from gradinspect.recording.threads.other_threads import OWN, OtherThreads
@@ -21,6 +20,7 @@ from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.modes import (
+    FunctionMode,
     frame_above,
     has_compiled,
     push_function_mode,
@@ -55,7 +55,7 @@ class CallNotes(Protocol):
         """Note a call of a torch function that has returned, and the number before it."""
 
 
-class OtherCallMode(TorchFunctionMode):
+class OtherCallMode(FunctionMode):
     """Observes every call of a torch function on a thread that is not the recorded one."""
 
     def __init__(self, recorder: "Recorder", notes: CallNotes) -> None:

@@ -1,8 +1,8 @@
 """The custom autograd.Functions of a program, checked numerically (finite differences) after it has ended."""
 
-import dis
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dis import get_instructions
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -129,7 +129,7 @@ class CustomFunctions:
 
     def _returned(self, code: CodeType) -> Frame | None:
         """Find the line of the one `return` of backward."""
-        by_line = ((at.positions and at.positions.lineno, at.opname) for at in dis.get_instructions(code))
+        by_line = ((at.positions and at.positions.lineno, at.opname) for at in get_instructions(code))
         lines = {line for line, name in by_line if name == "RETURN_VALUE" and line is not None}
         return line_record(code, min(lines), self._base_folder) if len(lines) == 1 else None
 

@@ -7,10 +7,10 @@ change a little, or returns its input, the gradient is the only purpose of the F
 """
 
 import inspect
-import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from io import StringIO
+from random import getstate, setstate
 from typing import Any, NamedTuple
 
 import torch
@@ -79,7 +79,7 @@ def isolated(args: Iterable[Any]) -> Iterator[None]:
 
     Of devices, that of the tensors among the arguments: torch warns where it would restore those of all.
     """
-    state = random.getstate()
+    state = getstate()
     found = {one.device for one in args if isinstance(one, torch.Tensor) and one.device.type not in {"cpu", "meta"}}
     try:
         with (
@@ -95,7 +95,7 @@ def isolated(args: Iterable[Any]) -> Iterator[None]:
                 on_devices.enter_context(forked)
             yield
     finally:
-        random.setstate(state)
+        setstate(state)
 
 
 def prepare(call: CustomCall) -> Ready:

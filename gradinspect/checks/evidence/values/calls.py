@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import torch
 from msgspec import Struct
 from torch.jit import is_tracing
-from torch.overrides import TorchFunctionMode
 
 from gradinspect.checks.evidence.arguments.argument_logs import ArgumentLog, ArgumentLogs, plain_name
 from gradinspect.checks.evidence.in_place.shared_memory import SHARING
@@ -50,7 +49,7 @@ from gradinspect.checks.evidence.values.torch_calls import (
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.transparency.handlers import outside_handlers
-from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
+from gradinspect.torch_api.modes import FunctionMode, push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.patching.replaced import asking
@@ -250,7 +249,7 @@ class TorchCallLog:
         return self.writes.contents(targets, written_index(known.name, args), is_silent=False)
 
 
-class _InsideBackward(TorchFunctionMode):
+class _InsideBackward(FunctionMode):
     """Reports writes. NOTE [Inside backward]."""
 
     def __init__(self, log: TorchCallLog) -> None:

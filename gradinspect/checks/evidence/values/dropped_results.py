@@ -5,8 +5,8 @@ The instruction after a call says what becomes of its result: POP_TOP drops it. 
 drop results too, so a call counts only if backward reaches the tensor that it was given, as it was before the call.
 """
 
-import dis
 from collections.abc import Iterator, Sequence
+from dis import get_instructions
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import NamedTuple
@@ -107,7 +107,7 @@ def drops_result(code: CodeType, offset: int) -> bool:
 
     While a function written in Python runs, its caller may be at the cache entries behind the instruction.
     """
-    following = next((one for one in dis.get_instructions(code) if one.offset > offset), None)
+    following = next((one for one in get_instructions(code) if one.offset > offset), None)
     return following is not None and following.opname == "POP_TOP"
 
 
@@ -116,7 +116,7 @@ def loop_variables(code: CodeType) -> tuple[str, ...]:
     """Name what the `for` loops of a function assign."""
     names: dict[str, None] = {}
     is_target = False
-    for one in dis.get_instructions(code):
+    for one in get_instructions(code):
         is_target = one.opname == "FOR_ITER" or (is_target and one.opname.startswith(("UNPACK", "STORE", "CACHE")))
         if is_target and one.opname.startswith("STORE"):
             stored = one.argval if isinstance(one.argval, tuple) else (one.argval,)

@@ -1,7 +1,7 @@
 """Normalizations over a single value: x minus its own mean is 0, so the result is the bias, whatever x is."""
 
-import math
 from collections.abc import Iterator
+from math import prod
 
 from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, caller_in, line_of, place_of
@@ -43,7 +43,7 @@ def _group_size(node: Node) -> int | None:
     if node.name.startswith("NativeLayerNormBackward"):
         shape = saved.get("_saved_normalized_shape")
         sizes = [size for size in shape if isinstance(size, int)] if isinstance(shape, tuple) else []
-        return math.prod(sizes) if sizes else None
+        return prod(sizes) if sizes else None
     if node.name.startswith("NativeGroupNormBackward"):
         channels, pixels, groups = (saved.get(f"_saved_{name}") for name in ("C", "HxW", "group"))
         if isinstance(channels, int) and isinstance(pixels, int) and isinstance(groups, int) and groups:

@@ -1,8 +1,8 @@
 """Losses and gradients that are NaN or Inf: the node that made them so, with its line and a remedy."""
 
-import math
 from collections.abc import Iterator
 from functools import partial
+from math import isnan
 
 from msgspec.structs import replace
 
@@ -167,7 +167,7 @@ def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backwa
     came = [] if ran is None else known(ran.incoming)
     bad = _nonfinite(ran)
     num_bad, num_elements = sum(stats.num_nonfinite for stats in bad), sum(stats.num_elements for stats in bad)
-    is_nan = any(math.isnan(stats.norm) for stats in bad)
+    is_nan = any(isnan(stats.norm) for stats in bad)
     made = f"{num_bad:,} of {num_elements:,} elements {'NaN' if is_nan else 'infinite'}"
     words = CulpritWords(
         rule=GRADIENT, role="made", cause_of=partial(derivative_cause, graph), effect="It reaches {names}.",

@@ -3,8 +3,8 @@
 A second log_softmax is not reported: it returns what it is given, so the loss and its gradients stay the same.
 """
 
-import math
 from collections.abc import Iterator
+from math import e, log
 
 from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
@@ -153,12 +153,12 @@ def _bound(loss: Node, kind: str) -> str:
     if kind.startswith("log"):
         return "Those values are never above 0, so the loss takes every probability for one below 0.5."
     if loss.name.startswith(_TAKES_LOGITS):
-        return f"Those values lie between 0 and 1, so a target of 0 costs at least {math.log(2):.3f} for each element."
+        return f"Those values lie between 0 and 1, so a target of 0 costs at least {log(2):.3f} for each element."
     shape = output_shape(loss)
     num_classes = shape[1 if len(shape) > 1 else 0] if shape else 0
     least = ""
     if isinstance(num_classes, int) and num_classes > 1:
-        least = f": with {num_classes} classes it is never below {math.log(math.e + num_classes - 1) - 1:.3f}"
+        least = f": with {num_classes} classes it is never below {log(e + num_classes - 1) - 1:.3f}"
     return f"Those values lie between 0 and 1, so the loss cannot come near 0{least}."
 
 

@@ -1,7 +1,7 @@
 """Axes that a view was to move: it keeps the order of the elements, so they are mixed up."""
 
-import math
 from collections.abc import Iterator
+from math import prod
 
 from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, line_of, place_of
@@ -88,7 +88,7 @@ def _is_flattened(before: tuple[int | str, ...], after: tuple[int | str, ...]) -
     if len(before) < 3 or len(after) != 2 or not all(isinstance(length, int) for length in before):
         return False
     classes, others = before[1], [int(length) for length in (before[0], *before[2:])]
-    return after == (math.prod(others), classes) and 1 != classes != before[-1] and math.prod(others[1:]) != 1
+    return after == (prod(others), classes) and 1 != classes != before[-1] and prod(others[1:]) != 1
 
 
 def _is_state_by_batch(graph: Graph, view: Node, state: Node) -> bool:

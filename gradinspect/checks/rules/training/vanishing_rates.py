@@ -1,7 +1,7 @@
 """Learning rates that a scheduler divides with every step."""
 
-import math
 from collections.abc import Iterator
+from math import ceil, log
 
 from gradinspect.checks.facts.training import OptimizerMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
@@ -41,7 +41,7 @@ VANISHING = Rule(
 def vanishing_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
     """Say how soon nothing is left of the learning rate."""
     if fact.kind == "falls":
-        steps = math.ceil(round(math.log(1e-6) / math.log(fact.ratio), 3))
+        steps = ceil(round(log(1e-6) / log(fact.ratio), 3))
         yield VANISHING.finding(
             text=f"{line_of(fact.scheduled)} multiplies the learning rate of {fact.optimizer} by {fact.ratio:.2g} each "
             f"time. After {steps} steps it is a millionth of what it was, or less.",
