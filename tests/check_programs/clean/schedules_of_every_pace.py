@@ -48,3 +48,12 @@ train(model, optimizer, after_epoch=lambda _, accuracy: plateau.step(1 - accurac
 growing = iter(range(1, 99))  # a validation loss, as a model overfits
 model, optimizer, plateau = of(lr_scheduler.ReduceLROnPlateau, mode="min", patience=1)
 train(model, optimizer, after_epoch=lambda loss, _: plateau.step(loss * next(growing)))
+model, optimizer, scheduler = of(lr_scheduler.CosineAnnealingLR, T_max=2 * len(loader))
+for _ in range(2):
+    for a, b in loader:  # three steps with each batch, and one of the scheduler
+        for _ in range(3):
+            loss = nn.functional.cross_entropy(model(a), b)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        scheduler.step()

@@ -25,7 +25,7 @@ for _ in range(5):
     optimizer.step()
 
 
-def adversaries(real_label, fake_label, generator_label, criterion):
+def adversaries(real_label, fake_label, generator_label, criterion, sign=1):
     """Train a generator against a discriminator."""
     maker, judge = nn.Linear(4, 2), nn.Linear(2, 1)
     first = torch.optim.Adam(judge.parameters(), lr=0.01)
@@ -38,12 +38,13 @@ def adversaries(real_label, fake_label, generator_label, criterion):
         first.zero_grad()
         (on_real + on_fake).backward()
         first.step()
-        loss = criterion(judge(fake), torch.full_like(label, generator_label))
+        loss = sign * criterion(judge(fake), torch.full_like(label, generator_label))
         second.zero_grad()
         loss.backward()
         second.step()
 
 
+adversaries(1.0, 0.0, 0.0, nn.functional.binary_cross_entropy_with_logits, sign=-1)
 adversaries(1.0, 0.0, 1.0, nn.functional.binary_cross_entropy_with_logits)
 adversaries(0.0, 1.0, 0.0, nn.functional.binary_cross_entropy_with_logits)
 adversaries(0.9, 0.0, 1.0, nn.functional.binary_cross_entropy_with_logits)

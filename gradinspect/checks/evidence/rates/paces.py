@@ -4,14 +4,16 @@ NOTE [Epochs or batches]
 A schedule knows no epochs: it counts calls of step(). What its length counts is in the source: the number that a loop
 over epochs runs to, or the length of a loader. `T_max=epochs` that is stepped after each batch comes back up from zero
 before the first epochs are over; `total_steps=epochs * len(loader)` that is stepped once per epoch never leaves its
-warm-up. The length of another list is no number of batches: it must be divisible by the steps between two calls.
+warm-up. The length of another list is no number of batches: it must be divisible by the steps between two calls. And
+where several steps are made with each batch, the scheduler is stepped in the loop over the batches.
 """
 
-from ast import unparse
+from ast import For, unparse
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from gradinspect.checks.evidence.rates.scheduler_sources import MadeScheduler, made_scheduler, numbers_of_loops
+from gradinspect.recording.source_structure import enclosing
 
 LEAST_SCHEDULED = 2  # steps of a scheduler, with the same number of steps of its optimizer before each
 _PAST = 1.5  # times its length
@@ -35,6 +37,8 @@ class Pace(NamedTuple):
 class PaceLog:
     """The steps of one scheduler on one line."""
 
+    file: str = ""
+    line: int = 0
     name: str = ""
     length: int = 0
     scheduled: int | None = None  # the frame
@@ -58,11 +62,16 @@ class PaceLog:
             return None
         (gap,) = self.gaps
         is_past = gap == 1 and self.name == "CosineAnnealingLR" and self.num_scheduled > _PAST * self.length
-        is_slow = gap > 1 and self.length > gap and self.length % gap == 0
+        is_slow = gap > 1 and self.length > gap and self.length % gap == 0 and not self._is_with_each_batch()
         made = made_scheduler(self.name) if is_past or is_slow else None
         if made is None:
             return None
         return _counts_epochs(made) if is_past else _counts_batches(made)
+
+    def _is_with_each_batch(self) -> bool:
+        """Return whether a loop around the step goes over something else than numbers."""
+        loops = [one for one in enclosing(self.file, self.line) if isinstance(one, For)]
+        return any("range(" not in unparse(one.iter) for one in loops)
 
 
 def _counts_epochs(made: MadeScheduler) -> Pace | None:

@@ -34,17 +34,17 @@ class ScheduleLog:
              frame: FrameType) -> None:  # fmt: skip
         """Note a step, unless another scheduler makes it."""
         number = self._frames.number_of(frame)
-        key = ref(scheduler), number
+        caller = own_frame(frame)
+        if caller is None:
+            return
+        key, file, line = (ref(scheduler), number), caller.f_code.co_filename, caller.f_lineno
         if type(scheduler) is lr_scheduler.ReduceLROnPlateau:
             self._names[key] = one.name
-            caller = own_frame(frame)
-            if caller is not None:
-                new = PlateauLog(caller.f_code.co_filename, caller.f_lineno, number)
-                log = self._plateaus.setdefault(key, new)
-                log.note(scheduler, args[0] if args else kwargs.get("metrics"))
+            log = self._plateaus.setdefault(key, PlateauLog(file, line, number))
+            log.note(scheduler, args[0] if args else kwargs.get("metrics"))
         elif _name(scheduler) in SCHEDULES and one.num_steps:
             self._names[key] = one.name
-            self._paces.setdefault(key, PaceLog(scheduled=number)).note(scheduler, one.num_steps)
+            self._paces.setdefault(key, PaceLog(file, line, scheduled=number)).note(scheduler, one.num_steps)
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[ProgressRefused | OtherPace]:
         """Yield the schedulers that were told the wrong thing, or too often."""

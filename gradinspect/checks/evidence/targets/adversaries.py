@@ -5,7 +5,8 @@ A discriminator scores what a generator made, cut off from its graph, and later 
 labels of one value: the discriminator's says what such examples are, the generator's must say the opposite, or both
 pull in one direction. And what the discriminator is told of real examples must be something else. The networks are told
 apart by their parameters: those of the generator are behind the first scores without a gradient, and behind the second
-with one.
+with one. A generator may also make its discriminator's own loss larger: by a minus, a factor that may be negative, a
+Function that reverses gradients, or an optimizer that maximizes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ from typing import Any
 
 import torch
 from msgspec import Struct
+from torch.autograd.function import BackwardCFunction
+from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.objectives.regressions import leaves_behind, live_behind
 from gradinspect.checks.evidence.values.dataflow import Dataflow
@@ -20,6 +23,7 @@ from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import AgreeingAdversaries
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
+from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
@@ -27,6 +31,11 @@ from gradinspect.torch_api.patching.originals import ops
 LEAST_CALLS = 3  # of a line with one label
 MOST_CALLS = 8  # of a line
 MOST_ELEMENTS = 65_536
+MOST_NODES = 2_000
+_FEW = 100  # calls after a loss, among which it is added to others
+_KEEPING = frozenset(
+    ("add", "radd", "iadd", "mean", "sum", "stack", "div", "truediv", "squeeze", "item", "detach", "float")
+)
 
 
 class _Told(Struct):
@@ -36,6 +45,7 @@ class _Told(Struct):
     frame: int | None
     live: frozenset[int]  # leaves that a gradient comes to
     cut: frozenset[int]  # other leaves behind the scores
+    call: int = OUTSIDE  # the last one
     num_calls: int = 0
 
 
@@ -61,7 +71,7 @@ class AdversaryLog:
             return
         self._num_calls[number] = count + 1
         label = self._label(target, number)
-        if label is None or not scores.requires_grad:
+        if label is None or not scores.requires_grad or _has_custom_function(scores):
             self._varied.add(number)
             return
         read = self._flow.read(scores)
@@ -70,7 +80,7 @@ class AdversaryLog:
         live = frozenset(live_behind(self._flow.calls, read.call)[1])
         cut = frozenset(leaves_behind(self._flow.calls, read)) - live
         told = self._told.setdefault((number, label, live, cut), _Told(label, number, live, cut))
-        told.num_calls += 1
+        told.num_calls, told.call = told.num_calls + 1, len(self._flow.calls)
 
     def _label(self, target: Any, number: int | None) -> float | None:
         """Return the only value of some labels."""
@@ -83,13 +93,24 @@ class AdversaryLog:
             least, most = float(ops.item(ops.amin(values))), float(ops.item(ops.amax(values)))
         return least if least == most else None
 
+    def _may_be_reversed(self, loss: int) -> bool:
+        """Return whether a gradient may have another sign on its way from the loss that is minimized."""
+        calls, made = self._flow.calls, {loss}
+        for number in range(loss + 1, min(len(calls), loss + _FEW)):
+            if not made.isdisjoint(read.call for read in calls[number].reads):
+                name = calls[number].name.strip("_")
+                if name not in _KEEPING:
+                    return name != "backward"
+                made.add(number)
+        return any(group.get("maximize") for one in instances_of(Optimizer) for group in one.param_groups)
+
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[AgreeingAdversaries]:
         """Yield the generators that are told the same as their discriminators, and discriminators told one thing."""
         told = [one for one in self._told.values() if one.num_calls >= LEAST_CALLS and one.frame not in self._varied]
         for fake in (one for one in told if one.cut):
             own = [one for one in told if not one.live.isdisjoint(fake.live) and one is not fake]
             real = [one for one in own if one.live.isdisjoint(fake.cut) and one.cut.isdisjoint(fake.cut)]
-            against = [one for one in own if not one.live.isdisjoint(fake.cut)]
+            against = [one for one in own if not one.live.isdisjoint(fake.cut) and not self._may_be_reversed(one.call)]
             if not real or not against:
                 continue
             if {one.label for one in real} == {fake.label}:
@@ -102,3 +123,18 @@ class AdversaryLog:
                 is_generator=kind == "generator", label=fake.label, num_calls=fake.num_calls,
                 fake=frame_of(fake.frame), other=frame_of(other.frame),
             )  # fmt: skip
+
+
+def _has_custom_function(scores: torch.Tensor) -> bool:
+    """Return whether a Function of the program is behind some scores, or there are too many nodes to know."""
+    todo: list[Any] = [scores.grad_fn]
+    seen = set[Any]()
+    while todo and len(seen) < MOST_NODES:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        if isinstance(node, BackwardCFunction):
+            return True
+        seen.add(node)
+        todo += [one for one, _ in node.next_functions]
+    return bool(todo)

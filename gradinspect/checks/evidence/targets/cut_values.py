@@ -3,7 +3,8 @@
 NOTE [What cutting costs]
 `torch.tensor(prices, dtype=torch.long)` makes 0 of all that is between -1 and 1. Whole numbers are often meant: a
 count, a class, a year. So only what a regression compares counts, and only where the fractions that were cut off are
-large beside the spread of the values: half a dollar of a price of hundreds is rounding.
+large beside the spread of the values: half a dollar of a price of hundreds is rounding. A draw that is scaled and cut,
+as `(torch.rand(n) * 5).long()`, is one of whole numbers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from gradinspect.checks.evidence.objectives.regressions import SAME_VALUES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import CutTargets
-from gradinspect.checks.facts.value_flow import OUTSIDE
+from gradinspect.checks.facts.value_flow import OUTSIDE, first_behind
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
@@ -33,6 +34,8 @@ _WHOLE = frozenset((torch.int64, torch.int32, torch.int16, torch.int8, torch.uin
 _METHODS = {"long": torch.int64, "int": torch.int32, "short": torch.int16}
 _MAKERS = frozenset(("tensor", "as_tensor"))
 _LOSSES = frozenset(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
+_SCALES = frozenset(("mul", "rmul", "div", "truediv", "add", "radd", "sub", "clamp", "abs"))
+_DRAWS = frozenset(("rand", "randn", "rand_like", "randn_like", "uniform", "normal"))
 _PASSING = SAME_VALUES | frozenset(("stack", "cat", "index_select", "double", "type", "select", "unbind", "split"))
 
 
@@ -92,7 +95,7 @@ class CutLog:
             self._compare(function, args, kwargs, number)
         elif args and len(self._calls) < MOST_CASTS and _is_whole(function, args, kwargs):
             values = self._values(args[0], number)
-            if values is not None:
+            if values is not None and not self._is_drawn(args[0]):
                 self._calls[len(self._flow.calls)] = number
                 with unobserved():
                     self._casts.setdefault(number, _Cast()).add(values)
@@ -105,6 +108,12 @@ class CutLog:
                 is_cut = is_cut and self._limit.allows(given, number)
                 return ops.to(ops.detach(given), torch.float64) if is_cut else None
             return _floats(given)
+
+    def _is_drawn(self, given: Any) -> bool:
+        """Return whether whole numbers are drawn so."""
+        calls = self._flow.calls
+        made = first_behind(calls, self._flow.read(given).call, _SCALES) if isinstance(given, torch.Tensor) else OUTSIDE
+        return made != OUTSIDE and calls[made].name.strip("_") in _DRAWS
 
     def _compare(self, loss: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         target: Any = kwargs.get("target", args[1] if len(args) > 1 else None)

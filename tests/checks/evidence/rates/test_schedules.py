@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,15 +94,21 @@ def test_a_large_threshold_may_refuse_progress(monkeypatch: pytest.MonkeyPatch) 
 
 
 def pace(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, make: Callable[[SGD], Any], gaps: list[int]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    text: str,
+    make: Callable[[SGD], Any],
+    gaps: list[int],
+    line: int = 3,
 ) -> str | None:
     """Step a scheduler after so many steps of its optimizer each time, and return what it is said to count."""
     file = tmp_path / "train.py"
-    file.write_text(f"total = epochs * len(loader)\nscheduler = {text}\nfor epoch in range(1, epochs + 1): pass\n")
+    file.write_text(f"total = epochs * len(loader)\nscheduler = {text}\nfor epoch in range(1, epochs + 1): pass\n"
+                    "for batch in loader: scheduler.step()\n")  # fmt: skip
     call = next(one for one in ast.walk(ast.parse(file.read_text())) if isinstance(one, ast.Call) and one.lineno == 2)
     scheduler: Any = make(optimizer())
     monkeypatch.setattr(paces, "made_scheduler", lambda name: MadeScheduler(str(file), call, name))
-    log, count = PaceLog(), 0
+    log, count = PaceLog(str(file), line), 0
     for gap in gaps:
         count += gap
         log.note(scheduler, count)
@@ -135,6 +142,14 @@ def test_a_schedule_is_stepped_at_another_pace(
 ) -> None:  # fmt: skip
     """What its length counts is in the source."""
     assert pace(monkeypatch, tmp_path, text, make, gaps) == expected
+
+
+def test_several_steps_with_each_batch_are_no_epoch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As of a critic: the scheduler is stepped in the loop over the batches."""
+    text, make = "CosineAnnealingLR(o, total)", partial(CosineAnnealingLR, T_max=12)
+
+    assert pace(monkeypatch, tmp_path, text, make, [3] * 3) == "batches: T_max=total"
+    assert pace(monkeypatch, tmp_path, text, make, [3] * 3, line=4) is None
 
 
 def test_a_loop_counts_to_its_last_number(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """Which adversaries are told the same."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from argument_facts import facts_of
@@ -56,3 +59,55 @@ def test_other_networks_are_no_adversaries() -> None:
     assert not facts_of(AgreeingAdversaries, lambda: step(1.0, 0.0, 0.0, is_cut=False))
     assert not facts_of(AgreeingAdversaries, varied)
     assert not facts_of(AgreeingAdversaries, lambda: step(1.0, 0.0, 0.0), calls=2)
+
+
+class Reversed(torch.autograd.Function):
+    """Returns the opposite of a gradient."""
+
+    @staticmethod
+    def forward(_ctx: Any, x: Tensor) -> Tensor:
+        """Return the same."""
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(_ctx: Any, *grads: Any) -> Any:
+        """Reverse the gradient."""
+        return -grads[0]
+
+
+@pytest.mark.parametrize(
+    ("after", "count"),
+    [
+        (lambda loss: loss + 1, 1),
+        (lambda loss: loss.mean() / 2, 1),
+        (lambda loss: -loss, 0),
+        (lambda loss: 1 - loss, 0),
+        (lambda loss: -0.5 * loss, 0),
+    ],
+)
+def test_a_loss_may_be_made_larger(after: Callable[[Tensor], Tensor], count: int) -> None:
+    """As in the first of all adversaries: the generator's loss is the discriminator's, with a minus."""
+
+    def minimax() -> None:
+        made = MAKER(torch.randn(8, 4))
+        told(JUDGE(torch.randn(8, 2)), 1.0)
+        told(JUDGE(made.detach()), 0.0)
+        after(told(JUDGE(made), 0.0)).backward()
+
+    assert len(facts_of(AgreeingAdversaries, minimax)) == count
+
+
+def test_a_gradient_or_a_step_may_be_reversed() -> None:
+    """By a Function, or by an optimizer."""
+
+    def reversing() -> None:
+        made = MAKER(torch.randn(8, 4))
+        told(JUDGE(torch.randn(8, 2)), 1.0)
+        told(JUDGE(made.detach()), 0.0)
+        told(JUDGE(Reversed.apply(made)), 0.0)
+
+    assert not facts_of(AgreeingAdversaries, reversing)
+    optimizer = torch.optim.SGD(MAKER.parameters(), lr=0.1, maximize=True)
+    assert not facts_of(AgreeingAdversaries, lambda: step(1.0, 0.0, 0.0))
+    del optimizer
+    assert facts_of(AgreeingAdversaries, lambda: step(1.0, 0.0, 0.0))

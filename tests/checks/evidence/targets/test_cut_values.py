@@ -31,7 +31,8 @@ def loss(target: Tensor) -> Tensor:
         (lambda: torch.tensor(SMALL.tolist(), dtype=torch.long).float(), 1),
         (lambda: torch.tensor(VALUES, dtype=torch.long).float(), 1),
         (lambda: torch.stack([one.long() for one in SMALL]).float(), 1),
-        (lambda: torch.randn(64).int().float(), 1),
+        (lambda: (SMALL - 0.5).mul(4).int().float(), 1),
+        (lambda: (torch.rand(64) * 5).long().float(), 0),  # a draw of whole numbers
         (lambda: (SMALL * 255).long().float(), 0),  # little is lost
         (lambda: (SMALL * 255).long().float() / 255, 0),
         (lambda: (SMALL * 9).floor().long().float(), 0),  # nothing is
