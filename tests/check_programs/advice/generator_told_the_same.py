@@ -1,7 +1,7 @@
 # expect: GI320
 # why: trains the generator so that it answers 0: the two do not compete
-# advice: At generator_told_the_same.py:26, give the generator the label that the discriminator has for real examples.
-# lines: loss=26 loss=20
+# advice: At generator_told_the_same.py:25, give the generator the label that the discriminator has for real examples.
+# lines: loss=25 loss=20
 import torch
 from torch import nn
 
