@@ -15,7 +15,7 @@ PACE = Rule(
     "with steps_per_epoch=len(loader) that is stepped once per epoch stays at the beginning of its warm-up. Reported "
     "if T_max is what a loop of the program counts to, and a half more steps were made; or if the length was computed "
     "from len(...), and the optimizer steps the same number of times before each step of the scheduler, by which the "
-    "length can be divided.",
+    "length can be divided. A step of the scheduler within a loop over batches is one for each batch.",
     change="""\
   import torch
   from torch import nn

@@ -14,7 +14,9 @@ AGREEING = Rule(
     "With the same label in both losses the generator helps the discriminator, and is trained to be found out. With "
     "one label for real and made-up examples there is nothing to tell apart. Reported for binary_cross_entropy, "
     "binary_cross_entropy_with_logits and mse_loss, where the discriminator scores a detached result of the generator "
-    "in one loss, the same with its graph in another one, and real examples in a third.",
+    "in one loss, the same with its graph in another one, and real examples in a third. Silent where the generator's "
+    "loss is subtracted or scaled, an optimizer maximizes, or a custom Function is behind the scores: each may reverse "
+    "the gradient.",
     change="""\
   import torch
   from torch import nn

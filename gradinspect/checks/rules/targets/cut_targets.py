@@ -14,7 +14,7 @@ CUT = Rule(
     "all prices between 0 and 1 become 0, and a target with mean 0 and deviation 1 keeps three or four values. "
     "Whole numbers are for classes and indices. Reported if the targets of mse_loss, l1_loss, smooth_l1_loss or "
     "huber_loss come from such a cast, and the fractions that were cut off are, in the mean, more than a quarter of "
-    "the standard deviation of the values.",
+    "the standard deviation of the values. A draw that is scaled and cut is one of whole numbers, and meant.",
     change="""\
   import torch
   from torch import nn
