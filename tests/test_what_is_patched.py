@@ -72,6 +72,7 @@ CHECK = {
     "Module.train",
     "Optimizer.__init__",
     "Optimizer.__setstate__",
+    "ReduceLROnPlateau.step",
     "torch.utils.checkpoint._checkpoint_hook",
     "torch.utils.checkpoint._recomputation_hook",
 }

@@ -66,6 +66,13 @@ def calls_of(file: str, name: str) -> Iterator[ast.Call]:
             yield node
 
 
+def calls_named(file: str, name: str) -> Iterator[ast.Call]:
+    """Yield the calls of a function in a file, by the last part of its name."""
+    for node in ast.walk(_tree(file) or ast.Module([], [])):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name:
+            yield node
+
+
 def calls_at(file: str, name: str, line: int) -> Iterator[Any]:
     """Yield the calls of a method on a line."""
     yield from (call for call in calls_of(file, name) if contains(call, line))

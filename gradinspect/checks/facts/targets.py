@@ -88,3 +88,35 @@ class OtherDraw(Record, frozen=True, kw_only=True):
     taken: Frame | None = None
     drawn: Frame | None = None
     scored: Frame | None = None
+
+
+class CutTargets(Record, frozen=True, kw_only=True):
+    """The targets of a regression have lost their fractions in a cast to whole numbers."""
+
+    loss: str
+    least: float  # before the cast
+    most: float
+    num_values: int
+    cast: Frame | None = None
+    used: Frame | None = None
+
+
+class OneOrder(Record, frozen=True, kw_only=True):
+    """What a model was given was put into another order, and what it is compared with was not."""
+
+    length: int
+    num_calls: int
+    is_sorted: bool = False
+    made: Frame | None = None  # the order
+    taken: Frame | None = None  # the inputs in this order
+    used: Frame | None = None
+
+
+class AgreeingAdversaries(Record, frozen=True, kw_only=True):
+    """Two losses of a discriminator have the same label, which must be opposites."""
+
+    is_generator: bool  # the other loss trains the generator; else it is that of real examples
+    label: float
+    num_calls: int
+    fake: Frame | None = None  # the loss of what the generator made
+    other: Frame | None = None

@@ -14,7 +14,10 @@ from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
 from gradinspect.checks.evidence.axes.views import ViewLog
+from gradinspect.checks.evidence.targets.adversaries import AdversaryLog
+from gradinspect.checks.evidence.targets.cut_values import CutLog
 from gradinspect.checks.evidence.targets.ignored import IgnoredLog
+from gradinspect.checks.evidence.targets.one_order import OneOrderLog
 from gradinspect.checks.evidence.targets.orders import OrderLog
 from gradinspect.checks.evidence.targets.other_draws import OtherDrawLog
 from gradinspect.checks.evidence.targets.ranges import RangeLog
@@ -52,8 +55,8 @@ class ArgumentLogs:
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
             ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
-            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow),
-            OtherDrawLog(flow), RepeatedBatchLog(flow),
+            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow),
+            OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors), AdversaryLog(flow, errors),
             self._arithmetic,
         )  # fmt: skip
 

@@ -33,7 +33,7 @@ from gradinspect.torch_api.patching.originals import ops
 LEAST_CALLS = 3  # of a line
 MOST_CALLS = 6
 _JOINS = frozenset(("stack", "tensor", "as_tensor", "cat"))  # what a function that puts batches together calls
-_EACH_ALONE = _JOINS | frozenset((
+EACH_ALONE = _JOINS | frozenset((
     "getitem", "to", "float", "double", "half", "long", "int", "view", "reshape", "squeeze", "unsqueeze", "flatten",
     "transpose", "permute", "contiguous", "mul", "div", "truediv", "true_divide", "sub", "add", "rsub", "one_hot",
     "cuda", "clone", "detach", "type", "unbind", "select",
@@ -131,7 +131,7 @@ class OrderLog:
             if one in seen or one in self._batches:
                 continue
             seen.add(one)
-            if calls[one].name.strip("_") not in _EACH_ALONE:
+            if calls[one].name.strip("_") not in EACH_ALONE:
                 return False
             todo += [read.call for read in calls[one].reads]
         return True

@@ -26,6 +26,7 @@ from gradinspect.checks.evidence.in_place.shared_weights import SharingWeights
 from gradinspect.checks.evidence.in_place.unmoved import Unmoved, unmoved_fact
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
+from gradinspect.checks.evidence.rates.schedules import ScheduleLog
 from gradinspect.checks.evidence.training.frozen import Frozen, frozen_by_accident
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.made_anew import MadeAnew, rebound
@@ -95,6 +96,7 @@ class TrainingLog:
         self._folder = folder
         self._gradients = GradientUse(recorder, folder)
         self._optimizers = Optimizers(recorder)
+        self._schedules = ScheduleLog(recorder.frames, folder)
         self._registrations = Registrations(recorder)
         self._anew = MadeAnew(self._registrations)
         self._scaled = ScaledLosses(recorder.others.identity_of)
@@ -122,6 +124,7 @@ class TrainingLog:
         patches = (
             noticing(Optimizer, "__init__", guard(self._on_optimizer), turn),
             noticing(lr_scheduler.LRScheduler, "step", guard(self._on_schedule), turn),
+            noticing(lr_scheduler.ReduceLROnPlateau, "step", guard(self._on_schedule), turn),
             noticing(nn.Module, "train", guard(self._on_mode), turn),
             noticing(GradScaler, "scale", guard(self._on_scale), turn),
             noticing(nn.Module, "load_state_dict", guard(self._on_load), turn),
@@ -346,8 +349,10 @@ class TrainingLog:
         with plain_tensors_only():
             self._optimizers.create(optimizer, self._registrations.order, frame)
 
-    def _on_schedule(self, scheduler: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
-        self._optimizers.schedule(scheduler, frame, had_backward=bool(self._gradients.num_backwards))
+    def _on_schedule(self, scheduler: Any, args: Any, kwargs: Any, _result: object, frame: FrameType) -> None:
+        one = self._optimizers.schedule(scheduler, frame, had_backward=bool(self._gradients.num_backwards))
+        if one is not None:
+            self._schedules.note(scheduler, one, args, kwargs, frame)
 
     def _on_mode(self, module: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
         self._modes.switch(module, frame)
@@ -394,6 +399,7 @@ class TrainingLog:
             new, fact = one.successor, self._optimizer_misuse("outlived", one, one.schedule)
             if new is not None:
                 yield replace(fact, other=new.name, other_created=self._frame(new.created))
+        yield from self._schedules.facts(self._frame)
         yield from self._emptied.facts() if self._gradients.num_steps else ()
         yield from self._modes.found.values()
         yield from self._modes.dropouts.values()

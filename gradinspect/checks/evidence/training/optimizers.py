@@ -213,15 +213,23 @@ class Optimizers:
             if one is not new and one.num_steps and not held.isdisjoint(one.holds()):
                 one.successor, one.num_outlived = new, 0
 
-    def schedule(self, scheduler: Any, frame: FrameType, *, had_backward: bool) -> None:
-        """Note a step of a scheduler, unless another scheduler or its own constructor makes it."""
+    def _stepped_instead(self, idle: SeenOptimizer) -> SeenOptimizer | None:
+        """Return the optimizer that was made later, for the same parameters as one that never stepped, and steps."""
+        later = self.seen[self.seen.index(idle) + 1 :]
+        held = idle.holds()
+        return next((one for one in later if one.num_steps >= LEAST_OUTLIVED and one.holds() == held), None)
+
+    def schedule(self, scheduler: Any, frame: FrameType, *, had_backward: bool) -> SeenOptimizer | None:
+        """Note a step of a scheduler, unless another scheduler or its own constructor makes it; return whose it is."""
         optimizer = getattr(scheduler, "optimizer", None)
         if frame.f_code.co_filename == SCHEDULER_FILE or not isinstance(optimizer, Optimizer):
-            return
+            return None
         one = self.of(optimizer)
         one.num_scheduled += 1
         if one.successor is not None and not one.successor.num_scheduled:
             one.num_outlived += 1
+        elif one.successor is None and not one.num_steps:
+            one.successor = self._stepped_instead(one)
         one.schedule = self.recorder.frames.number_of(frame)
         for rates in (one.falls, one.sunken):
             rates.note(_rate(optimizer), one.num_steps, one.schedule)
@@ -230,6 +238,7 @@ class Optimizers:
         if not one.num_steps:
             one.had_backward = had_backward if not one.scheduled else one.had_backward
             one.scheduled.append(self.recorder.frames.number_of(frame))
+        return one
 
     def waits(self) -> str | None:
         """Say which learning rate is still 0: a warm-up, by a scheduler or by hand, may begin with it."""

@@ -1,19 +1,20 @@
-"""Inputs and targets in orders that were drawn apart."""
+"""Inputs and targets in orders that were drawn apart, or of which only the inputs have one."""
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.targets import TwoOrders
+from gradinspect.checks.facts.targets import OneOrder, TwoOrders
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 
 ORDERS = Rule(
     code="GI326",
     title="inputs and targets are shuffled apart",
-    summary="Two permutations were drawn, one for the inputs and one for the targets, so no pair is left.",
+    summary="The inputs are in another order than the targets, so no example has its own target.",
     explanation="x[torch.randperm(n)] and y[torch.randperm(n)] are put into two orders. Each example is then compared "
     "with the target of another one, and the best that a model can learn is the mean. Reported where everything that "
     "a loss compares went through one permutation on one side and another one on the other. So do two loaders with "
-    "shuffle=True, one of inputs and one of targets, unless their generators have the same seed.",
+    "shuffle=True, one of inputs and one of targets, unless their generators have the same seed. And where the rows of "
+    "the inputs alone are taken by a permutation, or by the order of their lengths, and not put back.",
     change="""\
   import torch
   from torch import nn
@@ -45,4 +46,18 @@ def order_findings(fact: TwoOrders) -> Iterator[Finding]:
     )
 
 
+def one_order_findings(fact: OneOrder) -> Iterator[Finding]:
+    """Report inputs that were reordered alone."""
+    order = "the order of a sort" if fact.is_sorted else "a permutation"
+    made = None if fact.made == fact.taken else fact.made
+    yield ORDERS.finding(
+        text=f"In each of {fact.num_calls} calls, {line_of(fact.taken)} takes the inputs by {order} of "
+        f"{fact.length:,}, and the loss compares them with targets in the order before.",
+        places=(*place_of("order", made), *place_of("taken", fact.taken), *place_of("loss", fact.used)),
+        remedy=f"Index the targets with the same order as {line_of(fact.taken)}"
+        + (", or put the outputs back with its argsort()." if fact.is_sorted else "."),
+    )
+
+
 JUDGE = Judge(TwoOrders, order_findings)
+ONE_JUDGE = Judge(OneOrder, one_order_findings)

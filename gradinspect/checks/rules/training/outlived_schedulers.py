@@ -13,7 +13,7 @@ OUTLIVED = Rule(
     explanation="A scheduler changes the learning rate of the optimizer that it was made with. When fine-tuning begins "
     "and a new optimizer is made, the old scheduler goes on without an error, and the new optimizer keeps the "
     "learning rate that it began with. Reported if another optimizer steps the same parameters, has no scheduler of "
-    "its own, and a scheduler has stepped twice for the one that has not stepped since.",
+    "its own, and a scheduler has stepped twice for the one that has not stepped since, or never did.",
     change="""\
   import torch
   from torch import nn
@@ -41,7 +41,7 @@ def outlived_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
         new = line_of(fact.other_created)
         yield OUTLIVED.finding(
             text=f"The scheduler that steps at {line_of(fact.scheduled)} sets the learning rate of the optimizer made "
-            f"at {line_of(fact.created)}, which does not step any more. {fact.other}, made at {new}, steps its "
+            f"at {line_of(fact.created)}, which does not step. {fact.other}, made at {new}, steps its "
             "parameters instead, and no scheduler changes its learning rate.",
             places=(
                 *place_of("optimizer", fact.created), *place_of("replaced", fact.other_created),

@@ -1,0 +1,94 @@
+"""How often a scheduler is stepped, beside what its length was made for.
+
+NOTE [Epochs or batches]
+A schedule knows no epochs: it counts calls of step(). What its length counts is in the source: the number that a loop
+over epochs runs to, or the length of a loader. `T_max=epochs` that is stepped after each batch comes back up from zero
+before the first epochs are over; `total_steps=epochs * len(loader)` that is stepped once per epoch never leaves its
+warm-up. The length of another list is no number of batches: it must be divisible by the steps between two calls. And
+where several steps are made with each batch, the scheduler is stepped in the loop over the batches.
+"""
+
+from ast import For, unparse
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from gradinspect.checks.evidence.rates.scheduler_sources import MadeScheduler, made_scheduler, numbers_of_loops
+from gradinspect.recording.source_structure import enclosing
+
+LEAST_SCHEDULED = 2  # steps of a scheduler, with the same number of steps of its optimizer before each
+_PAST = 1.5  # times its length
+SCHEDULES = {  # the attribute with the length, and the place and the name of the argument
+    "CosineAnnealingLR": ("T_max", 1, "T_max"),
+    "OneCycleLR": ("total_steps", 2, "total_steps"),
+    "LinearLR": ("total_iters", 3, "total_iters"),
+    "PolynomialLR": ("total_iters", 1, "total_iters"),
+}
+
+
+class Pace(NamedTuple):
+    """A scheduler that is stepped at another pace than its length was made for."""
+
+    counts: Literal["epochs", "batches"]
+    given: str
+    made: MadeScheduler
+
+
+@dataclass
+class PaceLog:
+    """The steps of one scheduler on one line."""
+
+    file: str = ""
+    line: int = 0
+    name: str = ""
+    length: int = 0
+    scheduled: int | None = None  # the frame
+    num_scheduled: int = 0
+    num_steps: int = 0  # of the optimizer
+    gaps: set[int] = field(default_factory=set)  # steps of the optimizer between two of the scheduler
+
+    def note(self, scheduler: Any, num_steps: int) -> None:
+        """Note a step."""
+        name = type(scheduler).__name__
+        length = getattr(scheduler, SCHEDULES[name][0], None)
+        if not isinstance(length, int):
+            return
+        self.name, self.length = name, length
+        self.gaps.add(num_steps - self.num_steps)
+        self.num_scheduled, self.num_steps = self.num_scheduled + 1, num_steps
+
+    def other(self) -> Pace | None:
+        """Return what shows that it is stepped too often, or too seldom. NOTE [Epochs or batches]."""
+        if self.num_scheduled < LEAST_SCHEDULED or len(self.gaps) != 1:
+            return None
+        (gap,) = self.gaps
+        is_past = gap == 1 and self.name == "CosineAnnealingLR" and self.num_scheduled > _PAST * self.length
+        is_slow = gap > 1 and self.length > gap and self.length % gap == 0 and not self._is_with_each_batch()
+        made = made_scheduler(self.name) if is_past or is_slow else None
+        if made is None:
+            return None
+        return _counts_epochs(made) if is_past else _counts_batches(made)
+
+    def _is_with_each_batch(self) -> bool:
+        """Return whether a loop around the step goes over something else than numbers."""
+        loops = [one for one in enclosing(self.file, self.line) if isinstance(one, For)]
+        return any("range(" not in unparse(one.iter) for one in loops)
+
+
+def _counts_epochs(made: MadeScheduler) -> Pace | None:
+    length = made.argument(1, "T_max")
+    if length is None:
+        return None
+    text = made.meaning(length)
+    is_told = not {unparse(length), text}.isdisjoint(numbers_of_loops(made.file)) and "len(" not in text
+    return Pace("epochs", f"T_max={unparse(length)}", made) if is_told else None
+
+
+def _counts_batches(made: MadeScheduler) -> Pace | None:
+    per_epoch = made.argument(4, "steps_per_epoch") if made.has("steps_per_epoch") else None
+    if per_epoch is not None:
+        return Pace("batches", f"steps_per_epoch={unparse(per_epoch)}", made)
+    _, place, name = SCHEDULES[made.name]
+    length = made.argument(place, name)
+    if length is None or "len(" not in made.meaning(length):
+        return None
+    return Pace("batches", f"{name}={unparse(length)}", made)

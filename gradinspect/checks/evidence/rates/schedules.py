@@ -1,0 +1,76 @@
+"""All that is noted of the steps of schedulers, apart from the learning rates that they leave."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeAlias
+from weakref import ReferenceType, ref
+
+from torch.optim import lr_scheduler
+
+from gradinspect.checks.evidence.rates.paces import SCHEDULES, PaceLog
+from gradinspect.checks.evidence.rates.plateaus import PlateauLog
+from gradinspect.checks.evidence.rates.scheduler_sources import MadeScheduler, made_scheduler
+from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
+from gradinspect.checks.facts.rates import OtherPace, ProgressRefused
+from gradinspect.graph import Frame
+from gradinspect.recording.frames import FrameTable, own_frame, source_line
+
+_Key: TypeAlias = tuple[ReferenceType[Any], int | None]  # a scheduler, and the frame that steps it
+
+
+class ScheduleLog:
+    """Listens to the steps of schedulers."""
+
+    def __init__(self, frames: FrameTable, folder: Path) -> None:
+        """Share the numbers of frames; files below the folder are named relative to it."""
+        self._frames = frames
+        self._folder = folder
+        self._plateaus: dict[_Key, PlateauLog] = {}
+        self._paces: dict[_Key, PaceLog] = {}
+        self._names: dict[_Key, str] = {}  # of their optimizers
+
+    def note(self, scheduler: Any, one: SeenOptimizer, args: tuple[Any, ...], kwargs: dict[str, Any],
+             frame: FrameType) -> None:  # fmt: skip
+        """Note a step, unless another scheduler makes it."""
+        number = self._frames.number_of(frame)
+        caller = own_frame(frame)
+        if caller is None:
+            return
+        key, file, line = (ref(scheduler), number), caller.f_code.co_filename, caller.f_lineno
+        if type(scheduler) is lr_scheduler.ReduceLROnPlateau:
+            self._names[key] = one.name
+            log = self._plateaus.setdefault(key, PlateauLog(file, line, number))
+            log.note(scheduler, args[0] if args else kwargs.get("metrics"))
+        elif _name(scheduler) in SCHEDULES and one.num_steps:
+            self._names[key] = one.name
+            self._paces.setdefault(key, PaceLog(file, line, scheduled=number)).note(scheduler, one.num_steps)
+
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[ProgressRefused | OtherPace]:
+        """Yield the schedulers that were told the wrong thing, or too often."""
+        for key, log in self._plateaus.items():
+            metric = log.refused()
+            made = None if metric is None else made_scheduler("ReduceLROnPlateau")
+            if metric is not None and log.first is not None:
+                yield ProgressRefused(
+                    mode="max" if log.mode == "max" else "min", metric=metric, num_records=log.num_records,
+                    first=log.first, last=log.record, optimizer=self._names[key],
+                    scheduled=frame_of(log.scheduled), made=self._line(made),
+                )  # fmt: skip
+        for key, pace in self._paces.items():
+            found = pace.other()
+            if found is not None:
+                yield OtherPace(
+                    counts=found.counts, scheduler=pace.name, length=pace.length, given=found.given,
+                    num_scheduled=pace.num_scheduled, num_steps=pace.num_steps, optimizer=self._names[key],
+                    scheduled=frame_of(pace.scheduled), made=self._line(found.made),
+                )  # fmt: skip
+
+    def _line(self, made: MadeScheduler | None) -> Frame | None:
+        return None if made is None else source_line(made.file, made.call.lineno, self._folder)
+
+
+def _name(scheduler: Any) -> str:
+    """Return the class of a scheduler of torch."""
+    kind = type(scheduler)
+    return kind.__name__ if kind.__module__ == lr_scheduler.__name__ else ""

@@ -1,0 +1,32 @@
+"""Facts about schedulers: what they are told, and how often they are stepped."""
+
+from typing import Literal
+
+from gradinspect.graph import Frame, Record
+
+
+class ProgressRefused(Record, frozen=True, kw_only=True):
+    """ReduceLROnPlateau took what got better for no progress, as it looks for the other direction."""
+
+    mode: Literal["min", "max"]
+    metric: str  # as the program writes it
+    num_records: int  # values better than all before, none of which it took for progress
+    first: float
+    last: float  # the best of them
+    optimizer: str
+    scheduled: Frame | None = None
+    made: Frame | None = None  # the scheduler
+
+
+class OtherPace(Record, frozen=True, kw_only=True):
+    """A schedule counts epochs and is stepped for each batch, or the other way round."""
+
+    counts: Literal["epochs", "batches"]
+    scheduler: str  # its class
+    length: int  # of the schedule
+    given: str  # as the program writes it: `T_max=epochs`
+    num_scheduled: int
+    num_steps: int  # of the optimizer
+    optimizer: str
+    scheduled: Frame | None = None
+    made: Frame | None = None

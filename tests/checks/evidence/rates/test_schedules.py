@@ -1,0 +1,176 @@
+"""What schedulers are told, and how often they are stepped."""
+
+import ast
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import SGD
+from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
+
+from gradinspect.checks.evidence.rates import paces, plateaus
+from gradinspect.checks.evidence.rates.paces import PaceLog
+from gradinspect.checks.evidence.rates.plateaus import PlateauLog
+from gradinspect.checks.evidence.rates.scheduler_sources import MadeScheduler, direction, numbers_of_loops, told_at
+
+
+def optimizer() -> SGD:
+    """Make one."""
+    return SGD(nn.Linear(2, 1).parameters(), lr=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("val_loss", "falls"),
+        ("valLoss.item()", "falls"),
+        ("metrics['val_acc']", "rises"),
+        ("history['loss'][-1]", "falls"),
+        ("total_loss / len(loader)", "falls"),
+        ("np.mean(losses)", "falls"),
+        ("float(self.accuracy)", "rises"),
+        ("evaluate_accuracy(model)", "rises"),
+        ("dice_loss", "falls"),  # though a dice rises
+        ("-val_loss", None),
+        ("1 - accuracy", None),
+        ("score", None),
+        ("known", "falls"),
+        ("twice", None),
+    ],
+)
+def test_a_name_says_which_way_a_number_goes(tmp_path: Path, text: str, expected: str | None) -> None:
+    """Of what is negated it says nothing, and of a variable what is assigned to it."""
+    file = tmp_path / "train.py"
+    file.write_text(f"known = cross_entropy(x, y)\nfirst, twice = evaluate(model)\nscheduler.step({text})\n")
+    given = told_at(str(file), 3)
+
+    assert given is not None
+    assert direction(str(file), given) == expected
+    assert told_at(str(file), 1) is None
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, mode: Any, values: list[Any], name: str, **options: Any) -> str | None:
+    """Tell a scheduler some numbers, and return the name of what was refused."""
+    scheduler, log = ReduceLROnPlateau(optimizer(), mode, **options), PlateauLog("train.py", 3)
+    monkeypatch.setattr(plateaus, "told_at", lambda _file, _line: ast.Name(id=name))
+    monkeypatch.setattr(plateaus, "direction", lambda _file, given: "falls" if given.id == "loss" else "rises")
+    for value in values:
+        scheduler.step(value)
+        log.note(scheduler, value)
+    return log.refused()
+
+
+@pytest.mark.parametrize(
+    ("mode", "values", "name", "expected"),
+    [
+        ("max", [1.0, 0.9, 0.8, 0.7], "loss", "loss"),
+        ("max", [torch.tensor(one) for one in (1.0, 0.9, 0.8, 0.7)], "loss", "loss"),
+        ("min", [0.5, 0.6, 0.7, 0.8], "accuracy", "accuracy"),
+        ("min", [0.5, 0.6, 0.7, 0.8], "loss", None),  # a model that overfits
+        ("max", [0.9, 0.8, 0.7, 0.6], "accuracy", None),
+        ("min", [1.0, 0.9, 0.8, 0.7], "loss", None),
+        ("max", [1.0, 0.9, 0.8], "loss", None),  # too few
+        ("max", [1.0, 0.999, 0.998, 0.997, 0.996], "loss", None),  # next to no change
+        ("max", [1.0, 0.9, 1.1, 0.8, 1.2, 0.7], "loss", None),  # taken as well
+        ("max", [float("nan")] * 9, "loss", None),
+        ("max", [torch.ones(1, 1) - one / 9 for one in range(5)], "loss", "loss"),
+    ],
+)
+def test_progress_is_refused_in_the_wrong_mode(
+    monkeypatch: pytest.MonkeyPatch, mode: str, values: list[Any], name: str, expected: str | None
+) -> None:
+    """Where the name says that the number moved as it should."""
+    assert refused(monkeypatch, mode, values, name) == expected
+
+
+def test_a_large_threshold_may_refuse_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the right mode as well."""
+    assert refused(monkeypatch, "max", [1.0, 0.9, 0.8, 0.7], "loss", threshold=0.2) is None
+
+
+def pace(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    text: str,
+    make: Callable[[SGD], Any],
+    gaps: list[int],
+    line: int = 3,
+) -> str | None:
+    """Step a scheduler after so many steps of its optimizer each time, and return what it is said to count."""
+    file = tmp_path / "train.py"
+    file.write_text(f"total = epochs * len(loader)\nscheduler = {text}\nfor epoch in range(1, epochs + 1): pass\n"
+                    "for batch in loader: scheduler.step()\n")  # fmt: skip
+    call = next(one for one in ast.walk(ast.parse(file.read_text())) if isinstance(one, ast.Call) and one.lineno == 2)
+    scheduler: Any = make(optimizer())
+    monkeypatch.setattr(paces, "made_scheduler", lambda name: MadeScheduler(str(file), call, name))
+    log, count = PaceLog(str(file), line), 0
+    for gap in gaps:
+        count += gap
+        log.note(scheduler, count)
+    found = log.other()
+    return None if found is None else f"{found.counts}: {found.given}"
+
+
+@pytest.mark.parametrize(
+    ("text", "make", "gaps", "expected"),
+    [
+        ("CosineAnnealingLR(o, T_max=epochs)", lambda one: CosineAnnealingLR(one, 4), [1] * 7, "epochs: T_max=epochs"),
+        ("CosineAnnealingLR(o, epochs)", lambda one: CosineAnnealingLR(one, 4), [1] * 7, "epochs: T_max=epochs"),
+        ("CosineAnnealingLR(o, epochs)", lambda one: CosineAnnealingLR(one, 4), [1] * 6, None),
+        ("CosineAnnealingLR(o, epochs)", lambda one: CosineAnnealingLR(one, 4), [6] * 7, None),
+        ("CosineAnnealingLR(o, period)", lambda one: CosineAnnealingLR(one, 4), [1] * 9, None),  # a cycle
+        ("CosineAnnealingLR(o, total)", lambda one: CosineAnnealingLR(one, 4), [1] * 9, None),
+        ("CosineAnnealingLR(o, total)", lambda one: CosineAnnealingLR(one, 12), [3] * 3, "batches: T_max=total"),
+        ("CosineAnnealingLR(o, total)", lambda one: CosineAnnealingLR(one, 12), [5] * 2, None),
+        ("CosineAnnealingLR(o, total)", lambda one: CosineAnnealingLR(one, 12), [3, 2, 3], None),
+        ("CosineAnnealingLR(o, epochs)", lambda one: CosineAnnealingLR(one, 12), [3] * 3, None),
+        ("OneCycleLR(o, 1, epochs=4, steps_per_epoch=5)", lambda one: OneCycleLR(one, 1, 20), [5] * 2,
+         "batches: steps_per_epoch=5"),
+        ("OneCycleLR(o, 1, total)", lambda one: OneCycleLR(one, 1, 20), [5] * 2, "batches: total_steps=total"),
+        ("OneCycleLR(o, 1, total)", lambda one: OneCycleLR(one, 1, 20), [1] * 9, None),
+        ("OneCycleLR(o, 1, epochs)", lambda one: OneCycleLR(one, 1, 20), [5] * 2, None),
+    ],
+)  # fmt: skip
+def test_a_schedule_is_stepped_at_another_pace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, make: Callable[[SGD], Any], gaps: list[int],
+    expected: str | None,
+) -> None:  # fmt: skip
+    """What its length counts is in the source."""
+    assert pace(monkeypatch, tmp_path, text, make, gaps) == expected
+
+
+def test_several_steps_with_each_batch_are_no_epoch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As of a critic: the scheduler is stepped in the loop over the batches."""
+    text, make = "CosineAnnealingLR(o, total)", partial(CosineAnnealingLR, T_max=12)
+
+    assert pace(monkeypatch, tmp_path, text, make, [3] * 3) == "batches: T_max=total"
+    assert pace(monkeypatch, tmp_path, text, make, [3] * 3, line=4) is None
+
+
+def test_a_loop_counts_to_its_last_number(tmp_path: Path) -> None:
+    """With what is added to it, and without."""
+    file = tmp_path / "train.py"
+    file.write_text("for epoch in range(first, args.epochs + 1):\n    pass\n")
+
+    assert numbers_of_loops(str(file)) == {"first", "args.epochs", "args.epochs + 1"}
+
+
+def test_other_schedulers_have_no_length_that_is_known() -> None:
+    """Nothing is noted of them."""
+    from gradinspect.checks.evidence.rates.schedules import ScheduleLog
+    from gradinspect.checks.evidence.training.optimizers import Optimizers
+    from gradinspect.recording.recorder import Recorder
+
+    recorder, stepped = Recorder(), optimizer()
+    one = Optimizers(recorder).of(stepped)
+    one.num_steps = 1
+    log = ScheduleLog(recorder.frames, Path.cwd())
+    for scheduler in (StepLR(stepped, 1), CosineAnnealingLR(stepped, 2), ReduceLROnPlateau(stepped)):
+        log.note(scheduler, one, (1.0,), {}, sys._getframe())
+
+    assert not list(log.facts(lambda _number: None))

@@ -1,0 +1,29 @@
+"""Schedules that are stepped at another pace, as findings."""
+
+from gradinspect.checks.facts.rates import OtherPace
+from gradinspect.checks.rules.rates.other_paces import pace_findings
+from gradinspect.graph import Frame
+
+STEPPED = Frame(file="train.py", line=9, code="scheduler.step()")
+
+
+def test_epochs_and_batches_are_told_apart() -> None:
+    """The line moves out of the loop over the batches, or into it."""
+    (often,) = pace_findings(
+        OtherPace(
+            counts="epochs", scheduler="CosineAnnealingLR", length=4, given="T_max=epochs", num_scheduled=7,
+            num_steps=7, optimizer="opt", scheduled=STEPPED,
+        )
+    )  # fmt: skip
+    (seldom,) = pace_findings(
+        OtherPace(
+            counts="batches", scheduler="OneCycleLR", length=2_000, given="total_steps=total", num_scheduled=3,
+            num_steps=60, optimizer="opt", scheduled=STEPPED,
+        )
+    )  # fmt: skip
+
+    assert "reached its end after 4 calls of step(). train.py:9 has called it 7 times" in often.text
+    assert often.remedy == "Move train.py:9 out of the loop over the batches, so that it is called once per epoch."
+    assert "2,000 steps (total_steps=total). train.py:9 calls it once for each 20 steps of opt" in seldom.text
+    assert seldom.text.endswith("so it ends at 1/20 of its way.")
+    assert seldom.remedy.startswith("Move train.py:9 into the loop over the batches")
