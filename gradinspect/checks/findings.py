@@ -12,6 +12,19 @@ EVERY_CODE = "GI"
 CALLED = "called"  # the role of the line that called the function of the line before it
 BACKWARD = "backward"  # the role of the line that calls backward
 STEP = "step"  # the role of a line where an optimizer steps
+# How far lines are from the cause, by their roles, where a finding has several; other roles are the cause itself.
+_FROM_CAUSE = (
+    ("shared",),
+    ("added", "product"),
+    ("made", "defined", "mask", "given", "chosen", "mixed", "set", "mean", "values", "scores", "term", "last"),
+    ("cleared", "old"),
+    ("again", "first", "new", "optimizer"),
+    ("applied", "compared", "failed"),
+    ("grad", "loss", "read", "saved", "step", "taken", "used", "ran", "reduced", "freed", "attention", "wanted"),
+    (BACKWARD,),
+)
+_DISTANCES = {role: distance for distance, roles in enumerate(_FROM_CAUSE, 1) for role in roles}
+_DISTANCES |= {"copied": -1, "train": -1}  # what comes after a line of the right kind, and undoes it
 
 
 class Place(Record, frozen=True, kw_only=True):
@@ -101,7 +114,7 @@ class Findings(Shown, Record, frozen=True, kw_only=True):
 def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:
     """Return the line that wrote, detached or failed, which has to be in the program's files if any is.
 
-    It is the second that a finding names, or the first where backward comes next: what it made came to light there.
+    It is the one whose role says most about the cause; the others say what it did it to, and where that came to light.
 
     Args:
         finding: The finding.
@@ -110,7 +123,7 @@ def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:
     main = [place for place in finding.places if place.role != CALLED]
     if not main:
         return None
-    place = main[1] if len(main) > 1 and main[1].role != BACKWARD else main[0]
+    place = min(main, key=lambda one: _DISTANCES.get(one.role, 0))
     return place if place.file in own else next((one for one in finding.places if one.file in own), place)
 
 

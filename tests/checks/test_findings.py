@@ -66,7 +66,39 @@ def test_names_are_listed_as_in_a_sentence(names: list[str], text: str) -> None:
     assert listed(names) == text
 
 
-def test_the_line_to_change_is_the_second_of_the_program_itself() -> None:
+@pytest.mark.parametrize(
+    ("roles", "cause"),
+    [
+        (["sampled", "used", "backward"], "sampled"),
+        (["layer", "applied", "loss", "backward"], "layer"),
+        (["applied", "loss", "backward"], "applied"),
+        (["softmax", "loss", "backward"], "softmax"),
+        (["detached", "term", "used", "backward"], "detached"),
+        (["read", "last", "replaced", "backward", "step", "optimizer"], "replaced"),
+        (["read", "last", "backward", "step", "optimizer"], "last"),
+        (["old", "new", "kept", "freed", "backward"], "kept"),
+        (["optimizer", "made", "backward"], "made"),
+        (["optimizer", "step"], "optimizer"),
+        (["frozen", "copied", "step"], "copied"),
+        (["eval", "train"], "train"),
+        (["function", "optimizer", "step", "scheduler"], "function"),
+        (["saved", "shared", "written", "backward"], "written"),
+        (["new", "old", "compared", "backward"], "old"),
+        (["mask", "added"], "added"),
+        (["mask", "used"], "mask"),
+        (["step", "backward"], "step"),
+    ],
+)
+def test_the_role_of_a_line_says_how_far_it_is_from_the_cause(roles: list[str], cause: str) -> None:
+    """What a line did it to, and where that came to light, are other lines than that of the cause."""
+    places = tuple(place for number, role in enumerate(roles, 1) for place in place_of(role, frame(number)))
+    place = place_to_change(replace(ONCE, places=places), {"train.py"})
+
+    assert place is not None
+    assert place.role == cause
+
+
+def test_the_line_to_change_is_that_of_the_cause_in_the_program_itself() -> None:
     """A caller does not count; without a line of the program it is that of a library."""
     read, wrote = frame(3), frame(5, file="lib.py")
     places = (*place_of("saved", read, frame(30)), *place_of("written", wrote), *place_of("backward", frame(9)))

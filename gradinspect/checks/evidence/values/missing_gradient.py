@@ -63,8 +63,12 @@ def explained(flow: Dataflow, missing: MissingGradient, outcome: FlowOutcome, fr
         off = frame_of(flow.switched_off_at(outcome.cut))
     elif outcome.cause == "checkpoint" and outcome.cut is not None:
         off = frame_of(flow.checkpointed_at(outcome.cut))
+    lost = flow.replaced_at(outcome.cut) if outcome.kind == "unused" and outcome.cut is not None else None
     return replace(
         missing,
+        variable="" if lost is None else lost.name,
+        assigned=None if lost is None else frame_of(lost.assigned),
+        replaced=None if lost is None else frame_of(lost.replaced),
         kind=outcome.kind,
         cause=outcome.cause,
         op="" if outcome.cut is None else flow.calls[outcome.cut].name,
