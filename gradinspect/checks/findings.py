@@ -1,5 +1,6 @@
 """What a check finds: one record for every kind of finding, and how they are chosen."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
@@ -9,6 +10,9 @@ from gradinspect.methods import Shown
 from gradinspect.units import format_count
 
 EVERY_CODE = "GI"
+_TORCH = re.compile(r"\b(?:torch|Tensor|nn|F|functional)\.\w+")
+_HANDED = re.compile(rf"{_TORCH.pattern}\s*(?:[,)]|$)")  # a function of torch that is not called there
+_BARE_CALL = re.compile(r"(?<![\w.])[a-z_]\w*\(")
 CALLED = "called"  # the role of the line that called the function of the line before it
 BACKWARD = "backward"  # the role of the line that calls backward
 STEP = "step"  # the role of a line where an optimizer steps
@@ -146,6 +150,18 @@ def caller_of_helper(frame: Frame | None, caller: Frame | None, backward: Frame 
     is_loop = backward is not None and (backward.file, backward.function) == (frame.file, frame.function)
     is_same = (caller.file, caller.function) == (frame.file, frame.function)
     return None if is_loop or is_same or name == "forward" or name.startswith("<") else caller
+
+
+def line_that_names(frame: Frame | None, called: Frame | None) -> tuple[Frame | None, Frame | None]:
+    """Return the line to change and the line that called its function, of a line and its caller.
+
+    `forward_with(torch.round, x)` chooses the operator; `return fn(x)` in there only runs it.
+    """
+    if frame is None or called is None:
+        return frame, called
+    _, call, arguments = called.code.partition(f"{frame.function.rpartition('.')[2]}(")
+    is_handed = call and _HANDED.search(arguments) and _BARE_CALL.search(frame.code) and not _TORCH.search(frame.code)
+    return (called, None) if is_handed else (frame, called)
 
 
 def caller_in(graph: Graph, node: Node, backward: Frame | None) -> Frame | None:

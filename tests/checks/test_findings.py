@@ -12,6 +12,7 @@ from gradinspect.checks.findings import (
     caller_of_helper,
     check_codes,
     line_of,
+    line_that_names,
     listed,
     place_of,
     place_to_change,
@@ -127,6 +128,30 @@ def test_the_line_to_change_is_not_that_of_backward_where_another_is_named_befor
     assert line_to_change(made, backward, step) == line_to_change(made, backward) == 3
     assert line_to_change(backward, step) == 10
     assert line_to_change(backward) == 9
+
+
+@pytest.mark.parametrize(
+    ("code", "called", "is_handed"),
+    [
+        ("return fn(x, **kw)", "x = run(torch.round, x)", True),
+        ("return fn(x)", "return run(x, fn=F.relu)", True),
+        ("out = fn(x)", "y = self.run(torch.Tensor.detach, x)", True),
+        ("return x.round()", "x = run(x)", False),
+        ("return clamp(x)", "x = run(x)", False),
+        ("return fn(torch.exp(x))", "x = run(torch.round, x)", False),
+        ("return fn(x)", "x = run(torch.exp(x))", False),
+        ("return fn(x)", "x = other(torch.round, x)", False),
+    ],
+)
+def test_the_line_that_hands_a_function_of_torch_on_names_the_operator(
+    code: str, called: str, *, is_handed: bool
+) -> None:
+    """A helper that calls whatever it is given is not the line to change."""
+    helper, caller = replace(frame(3, "Net.run"), code=code), replace(frame(8, "train"), code=called)
+
+    assert line_that_names(helper, caller) == ((caller, None) if is_handed else (helper, caller))
+    assert line_that_names(helper, None) == (helper, None)
+    assert line_that_names(None, caller) == (None, caller)
 
 
 def test_the_caller_of_a_helper_is_named() -> None:
