@@ -1,5 +1,6 @@
 """What a check finds: one record for every kind of finding, and how they are chosen."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
@@ -9,9 +10,25 @@ from gradinspect.methods import Shown
 from gradinspect.units import format_count
 
 EVERY_CODE = "GI"
+_TORCH = re.compile(r"\b(?:torch|Tensor|nn|F|functional)\.\w+")
+_HANDED = re.compile(rf"{_TORCH.pattern}\s*(?:[,)]|$)")  # a function of torch that is not called there
+_BARE_CALL = re.compile(r"(?<![\w.])[a-z_]\w*\(")
 CALLED = "called"  # the role of the line that called the function of the line before it
 BACKWARD = "backward"  # the role of the line that calls backward
 STEP = "step"  # the role of a line where an optimizer steps
+# How far lines are from the cause, by their roles, where a finding has several; other roles are the cause itself.
+_FROM_CAUSE = (
+    ("shared",),
+    ("added", "product"),
+    ("made", "defined", "mask", "given", "chosen", "mixed", "set", "mean", "values", "scores", "term", "last"),
+    ("cleared", "old"),
+    ("again", "first", "new", "optimizer"),
+    ("applied", "compared", "failed"),
+    ("grad", "loss", "read", "saved", "step", "taken", "used", "ran", "reduced", "freed", "attention", "wanted"),
+    (BACKWARD,),
+)
+_DISTANCES = {role: distance for distance, roles in enumerate(_FROM_CAUSE, 1) for role in roles}
+_DISTANCES |= {"copied": -1, "train": -1}  # what comes after a line of the right kind, and undoes it
 
 
 class Place(Record, frozen=True, kw_only=True):
@@ -101,7 +118,7 @@ class Findings(Shown, Record, frozen=True, kw_only=True):
 def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:
     """Return the line that wrote, detached or failed, which has to be in the program's files if any is.
 
-    It is the second that a finding names, or the first where backward comes next: what it made came to light there.
+    It is the one whose role says most about the cause; the others say what it did it to, and where that came to light.
 
     Args:
         finding: The finding.
@@ -110,7 +127,7 @@ def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:
     main = [place for place in finding.places if place.role != CALLED]
     if not main:
         return None
-    place = main[1] if len(main) > 1 and main[1].role != BACKWARD else main[0]
+    place = min(main, key=lambda one: _DISTANCES.get(one.role, 0))
     return place if place.file in own else next((one for one in finding.places if one.file in own), place)
 
 
@@ -133,6 +150,18 @@ def caller_of_helper(frame: Frame | None, caller: Frame | None, backward: Frame 
     is_loop = backward is not None and (backward.file, backward.function) == (frame.file, frame.function)
     is_same = (caller.file, caller.function) == (frame.file, frame.function)
     return None if is_loop or is_same or name == "forward" or name.startswith("<") else caller
+
+
+def line_that_names(frame: Frame | None, called: Frame | None) -> tuple[Frame | None, Frame | None]:
+    """Return the line to change and the line that called its function, of a line and its caller.
+
+    `forward_with(torch.round, x)` chooses the operator; `return fn(x)` in there only runs it.
+    """
+    if frame is None or called is None:
+        return frame, called
+    _, call, arguments = called.code.partition(f"{frame.function.rpartition('.')[2]}(")
+    is_handed = call and _HANDED.search(arguments) and _BARE_CALL.search(frame.code) and not _TORCH.search(frame.code)
+    return (called, None) if is_handed else (frame, called)
 
 
 def caller_in(graph: Graph, node: Node, backward: Frame | None) -> Frame | None:

@@ -30,6 +30,12 @@ def enclosing(file: str, line: int) -> list[ast.AST]:
     return found[::-1]
 
 
+def whole_tree(file: str) -> ast.AST:
+    """Return all of a file; a module without statements if it is no Python."""
+    tree: ast.AST = _tree(file) or ast.Module([], [])
+    return tree
+
+
 def first_line(node: ast.AST) -> int:
     """Return the line on which a statement begins, with its decorators."""
     lines: list[int] = [getattr(node, "lineno", 0), *(part.lineno for part in getattr(node, "decorator_list", ()))]

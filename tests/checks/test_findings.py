@@ -12,6 +12,7 @@ from gradinspect.checks.findings import (
     caller_of_helper,
     check_codes,
     line_of,
+    line_that_names,
     listed,
     place_of,
     place_to_change,
@@ -66,7 +67,39 @@ def test_names_are_listed_as_in_a_sentence(names: list[str], text: str) -> None:
     assert listed(names) == text
 
 
-def test_the_line_to_change_is_the_second_of_the_program_itself() -> None:
+@pytest.mark.parametrize(
+    ("roles", "cause"),
+    [
+        (["sampled", "used", "backward"], "sampled"),
+        (["layer", "applied", "loss", "backward"], "layer"),
+        (["applied", "loss", "backward"], "applied"),
+        (["softmax", "loss", "backward"], "softmax"),
+        (["detached", "term", "used", "backward"], "detached"),
+        (["read", "last", "replaced", "backward", "step", "optimizer"], "replaced"),
+        (["read", "last", "backward", "step", "optimizer"], "last"),
+        (["old", "new", "kept", "freed", "backward"], "kept"),
+        (["optimizer", "made", "backward"], "made"),
+        (["optimizer", "step"], "optimizer"),
+        (["frozen", "copied", "step"], "copied"),
+        (["eval", "train"], "train"),
+        (["function", "optimizer", "step", "scheduler"], "function"),
+        (["saved", "shared", "written", "backward"], "written"),
+        (["new", "old", "compared", "backward"], "old"),
+        (["mask", "added"], "added"),
+        (["mask", "used"], "mask"),
+        (["step", "backward"], "step"),
+    ],
+)
+def test_the_role_of_a_line_says_how_far_it_is_from_the_cause(roles: list[str], cause: str) -> None:
+    """What a line did it to, and where that came to light, are other lines than that of the cause."""
+    places = tuple(place for number, role in enumerate(roles, 1) for place in place_of(role, frame(number)))
+    place = place_to_change(replace(ONCE, places=places), {"train.py"})
+
+    assert place is not None
+    assert place.role == cause
+
+
+def test_the_line_to_change_is_that_of_the_cause_in_the_program_itself() -> None:
     """A caller does not count; without a line of the program it is that of a library."""
     read, wrote = frame(3), frame(5, file="lib.py")
     places = (*place_of("saved", read, frame(30)), *place_of("written", wrote), *place_of("backward", frame(9)))
@@ -95,6 +128,30 @@ def test_the_line_to_change_is_not_that_of_backward_where_another_is_named_befor
     assert line_to_change(made, backward, step) == line_to_change(made, backward) == 3
     assert line_to_change(backward, step) == 10
     assert line_to_change(backward) == 9
+
+
+@pytest.mark.parametrize(
+    ("code", "called", "is_handed"),
+    [
+        ("return fn(x, **kw)", "x = run(torch.round, x)", True),
+        ("return fn(x)", "return run(x, fn=F.relu)", True),
+        ("out = fn(x)", "y = self.run(torch.Tensor.detach, x)", True),
+        ("return x.round()", "x = run(x)", False),
+        ("return clamp(x)", "x = run(x)", False),
+        ("return fn(torch.exp(x))", "x = run(torch.round, x)", False),
+        ("return fn(x)", "x = run(torch.exp(x))", False),
+        ("return fn(x)", "x = other(torch.round, x)", False),
+    ],
+)
+def test_the_line_that_hands_a_function_of_torch_on_names_the_operator(
+    code: str, called: str, *, is_handed: bool
+) -> None:
+    """A helper that calls whatever it is given is not the line to change."""
+    helper, caller = replace(frame(3, "Net.run"), code=code), replace(frame(8, "train"), code=called)
+
+    assert line_that_names(helper, caller) == ((caller, None) if is_handed else (helper, caller))
+    assert line_that_names(helper, None) == (helper, None)
+    assert line_that_names(None, caller) == (None, caller)
 
 
 def test_the_caller_of_a_helper_is_named() -> None:

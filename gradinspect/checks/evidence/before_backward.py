@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gradinspect.checks.evidence.in_place.stale import stale_values
 from gradinspect.checks.evidence.kept_graphs.holding import holding
 from gradinspect.checks.evidence.kept_graphs.kept_history import kept_history
+from gradinspect.checks.evidence.lines.stored import storing
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.objectives.repeated_terms import repeated_terms
@@ -58,10 +59,11 @@ class BeforeBackward:
         graph = walked.graph
         backward = backward_line(graph)
         holds = holding(call.frame, self._logs.recorder)
+        stored = storing(self._logs.recorder.frames, self._logs.folder)
         log = self._logs.calls
         for find in (
             lambda: self._stale(walked, call, backward, holds),
-            lambda: self._judged(BackwardStarts(graph, backward, self._freed_by, holds, self._made_at)),
+            lambda: self._judged(BackwardStarts(graph, backward, self._freed_by, holds, self._made_at, stored)),
             lambda: self._judged(GrownGraph(graph, log.broadcasts.operators(self._logs.frame), backward)),
             lambda: self._between_ranks(walked, call, backward),
             lambda: self._growing(graph, call, backward),

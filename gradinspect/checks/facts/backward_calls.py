@@ -28,7 +28,15 @@ class Held(NamedTuple):
     name: str
 
 
+class StoredLine(NamedTuple):
+    """A line that keeps a variable for longer than its function runs."""
+
+    name: str  # of the variable
+    frame: Frame
+
+
 HoldsOf: TypeAlias = Callable[[str], Held | None]  # None: not known
+StoredAt: TypeAlias = Callable[[Frame], StoredLine | None]  # of what a line assigns
 MadeAt: TypeAlias = Callable[[str], Frame | None]
 
 
@@ -81,6 +89,7 @@ class BackwardStarts(NamedTuple):
     freed_by: Sequence[EarlierCall] = ()  # those that freed what they went through
     holds: HoldsOf = lambda _name: None
     made_at: MadeAt = lambda _class_name: None  # the one line that makes a module of a class
+    stored_at: StoredAt = lambda _frame: None
 
 
 class StaleGraph(NamedTuple):

@@ -71,6 +71,7 @@ class KeptHistory(Record, frozen=True, kw_only=True):
     num_tensors: int
     num_rounds: int  # whose graphs it keeps
     stores: tuple[Frame, ...] = ()  # the lines that store under this name
+    made: Frame | None = None  # the line that made one of the tensors, if no line is known that stores them
     adds: bool = False  # they add to what is there, rather than replace it
 
 

@@ -32,6 +32,9 @@ class MissingGradient(Record, frozen=True, kw_only=True):
     cut: Frame | None = None  # where it was detached
     called: Frame | None = None  # where the helper function was called that detached it
     made: Frame | None = None  # where it was made, if nothing read it
+    variable: str = ""  # that had what `cut` computes
+    assigned: Frame | None = None  # where it got that
+    replaced: Frame | None = None  # where it was assigned anew before anything read it
     off: Frame | None = None  # where gradients were disabled, or a reentrant checkpoint called
     forced: Frame | None = None  # where requires_grad_() made a leaf of what no longer had a graph
     other: Frame | None = None  # another backward call that went through what was made of the detached value

@@ -1,5 +1,5 @@
 # expect: GI401
-# why: the new graph joins them where
+# why: brings the graph of an earlier iteration into this one
 # advice: Which line keeps 'h' of state_of_a_sequence.py:20 for the next iteration? Detach it there, once;
 # never: write 'h =
 import torch

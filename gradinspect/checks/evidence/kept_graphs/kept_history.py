@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from gradinspect.checks.facts.backward_calls import EarlierCall, was_numbered_since
 from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.graph import Frame
@@ -52,7 +54,9 @@ def _holders(  # everything about the holders
     for group in HolderSearch(call.frame).groups(roots) if roots else ():
         numbers = set(map(live.number_of, reachable(tensor.grad_fn for tensor in group.tensors)))
         if group.name and not group.is_cut and any(recorder.frame_of(number) in anew for number in numbers & history):
-            yield _held(group, numbers, rounds, base_folder)
+            maker = None if group.stored_at else live.number_of(group.tensors[0].grad_fn)
+            line = None if maker is None else recorder.frames.record(recorder.frame_of(maker), base_folder)
+            yield replace(_held(group, numbers, rounds, base_folder), made=line)
     gradients = [gradient for gradient in live.gradients if gradient.grad_fn in old]
     if gradients:
         yield KeptHistory(held_by="gradient", num_tensors=len(gradients), num_rounds=1)

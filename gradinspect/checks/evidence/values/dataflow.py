@@ -23,6 +23,7 @@ from msgspec import Struct
 from torch import nn
 
 from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
+from gradinspect.checks.evidence.lines.replaced import ReplacedVariable, replaced_unread
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.numbers import numeric_names
 from gradinspect.checks.evidence.values.torch_calls import (
@@ -243,6 +244,10 @@ class Dataflow:
         frames = self._recorder.frames
         scope = scope_of(frames, self.calls[call].frame)
         return self._grad_off.get(call) if scope is None else frames.number_at(*scope)
+
+    def replaced_at(self, call: int) -> ReplacedVariable | None:
+        """Return the variable that had what a call returned, if it was assigned anew before anything read it."""
+        return replaced_unread(self._recorder.frames, self.calls[call].frame)
 
     def close(self) -> None:
         """Forget all storages, but keep the record."""

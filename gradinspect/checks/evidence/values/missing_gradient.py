@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import FlowOutcome, Read, flow_outcomes
 from gradinspect.checks.facts.values import MissingGradient
-from gradinspect.checks.findings import caller_of_helper
+from gradinspect.checks.findings import caller_of_helper, line_that_names
 from gradinspect.checks.rewriting import assigned_names, read_names
 from gradinspect.graph import Frame
 from gradinspect.recording.names.names import collect_names
@@ -58,21 +58,26 @@ def explained(flow: Dataflow, missing: MissingGradient, outcome: FlowOutcome, fr
         frame = line(call)
         return None if call is None else caller_of_helper(frame, frame_of(flow.caller_of(call)), missing.backward)
 
+    cut, called = line_that_names(line(outcome.cut), caller(outcome.cut))
     off = None
     if outcome.cause == "grad_off" and outcome.cut is not None:
         off = frame_of(flow.switched_off_at(outcome.cut))
     elif outcome.cause == "checkpoint" and outcome.cut is not None:
         off = frame_of(flow.checkpointed_at(outcome.cut))
+    lost = flow.replaced_at(outcome.cut) if outcome.kind == "unused" and outcome.cut is not None else None
     return replace(
         missing,
+        variable="" if lost is None else lost.name,
+        assigned=None if lost is None else frame_of(lost.assigned),
+        replaced=None if lost is None else frame_of(lost.replaced),
         kind=outcome.kind,
         cause=outcome.cause,
         op="" if outcome.cut is None else flow.calls[outcome.cut].name,
         num_read=1 if outcome.cut is None else len(flow.calls[outcome.cut].reads),
         path=tuple(flow.calls[call].name for call in outcome.path),
         read=line(outcome.first),
-        cut=line(outcome.cut),
-        called=caller(outcome.cut) if outcome.kind == "cut" else None,
+        cut=cut,
+        called=called if outcome.kind == "cut" else None,
         off=off,
         forced=frame_of(flow.forced.get(outcome.into)),
         used=line(outcome.used),

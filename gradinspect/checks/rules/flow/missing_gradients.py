@@ -14,6 +14,7 @@ def places_of(one: MissingGradient) -> list[Place]:
         places += place_of("forced", one.forced)
     elif one.kind == "unused":
         places += place_of("last", one.cut)
+        places += place_of("replaced", None if one.replaced == one.cut else one.replaced)
     places += place_of("backward", one.backward)
     if one.noticed.frame != one.backward:
         places += place_of({"read": "wanted"}.get(one.noticed.kind, one.noticed.kind), one.noticed.frame)

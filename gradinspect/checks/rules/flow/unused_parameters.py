@@ -1,11 +1,14 @@
 """Parameters that the loss does not depend on: computed with and dropped, or never read."""
 
+import ast
 from collections.abc import Iterator
 
 from gradinspect.checks.facts.values import MissingGradient, SameCause
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
+from gradinspect.checks.rewriting import statement_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.flow.missing_gradients import and_failure, places_of
+from gradinspect.graph import Frame
 from gradinspect.units import format_count
 
 MAX_LINES = 3  # that made what is unused
@@ -94,7 +97,35 @@ def _dropped(group: SameCause) -> tuple[str, str]:
             f"{ends}, except perhaps through a Python or NumPy number, which is a constant to backward.",
             f"Use tensor operations only from {line_of(first.cut)} on, or remove {them} from the optimizer.",
         )
+    if first.replaced is not None:
+        return _replaced(group, first, first.replaced)
     return f"{ends}.", f"Add what {line_of(first.cut)} computes to the loss, or remove {them} from the optimizer."
+
+
+def _replaced(group: SameCause, first: MissingGradient, line: Frame) -> tuple[str, str]:
+    """Name the variable that was assigned anew before anything read it."""
+    name, where = first.variable, line_of(line)
+    if first.assigned == line:
+        return (
+            f"{name} is assigned anew at {where} in each round of the loop, and nothing reads it before the next one: "
+            f"only the last value is left. No gradient reaches {listed(group.names)}.",
+            f"Set {name} to 0 before the loop, and add to it at {where}: {_added(name, line)}.",
+        )
+    why = f"{name} of {line_of(first.assigned)} is assigned anew at {where} before anything reads it. It was computed "
+    why += f"from {listed(group.names)}, so no gradient reaches {'it' if group.is_one else 'them'}."
+    unless = f"If {line_of(first.assigned)} is not needed, delete it."
+    if "loss" in f"{name} {first.op}".lower():
+        return why, f"At {where}, add to {name}: {_added(name, line)}. {unless}"
+    return why, f"Let {where} read {name}, or assign another variable; or add to it: {_added(name, line)}. {unless}"
+
+
+def _added(name: str, line: Frame) -> str:
+    """Write an assignment as one that keeps what a variable has."""
+    match statement_of(line.code):
+        case ast.Assign(targets=[ast.Name()], value=value):
+            return f"'{name} = {ast.unparse(ast.BinOp(ast.Name(name), ast.Add(), value))}'"
+        case _:
+            return f"'{name} = {name} + ...'"
 
 
 def _unused(group: SameCause) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.gradients.observed import GradientNote
-from gradinspect.checks.findings import Finding, Place, caller_in, line_of, listed, place_of
+from gradinspect.checks.findings import Finding, Place, caller_in, line_of, line_that_names, listed, place_of
 from gradinspect.checks.rule import Rule
 from gradinspect.graph import Frame, Graph, Node, frame_of
 
@@ -42,7 +42,7 @@ def culprit_finding(
         backward: The line of the call.
     """
     node = graph.nodes[note.node or 0]
-    frame = frame_of(graph, node)
+    frame, called = line_that_names(frame_of(graph, node), caller_in(graph, node, backward))
     cause = words.cause_of(node)
     effect = f" {words.effect.format(names=listed(note.parameters))}" if note.parameters else ""
     why = "The cause is unknown." if cause is None else cause.why
@@ -50,7 +50,7 @@ def culprit_finding(
     return words.rule.finding(
         text=f"{node.name} {returned}. {why}{effect}",
         places=(
-            *place_of(words.role, frame, caller_in(graph, node, backward)),
+            *place_of(words.role, frame, called),
             *(() if cause is None else cause.places),
             *place_of("backward", backward),
         ),

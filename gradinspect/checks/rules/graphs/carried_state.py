@@ -11,7 +11,16 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from gradinspect.checks.facts.backward_calls import EarlierCall, Held, Holds, HoldsOf, was_made_before, was_made_since
+from gradinspect.checks.facts.backward_calls import (
+    EarlierCall,
+    Held,
+    Holds,
+    HoldsOf,
+    StoredAt,
+    StoredLine,
+    was_made_before,
+    was_made_since,
+)
 from gradinspect.checks.facts.dead_units import reached
 from gradinspect.checks.findings import line_of, listed
 from gradinspect.checks.rewriting import assigned_names, base_of, read_names, statement_of, with_detached
@@ -79,14 +88,53 @@ def is_carried(graph: Graph, join: Join, call: EarlierCall) -> bool:
     has_run_again = join.old.frame is not None and any(
         node.frame == join.old.frame and was_made_since(node, call) for node in graph.nodes
     )
-    return has_run_again or any(
-        (read.file, read.function) == (made.file, made.function) and read.line <= made.line
-        for made in _from_inside(graph, join.old)
-        for read in _from_inside(graph, join.new)
+    made, read = list(_from_inside(graph, join.old)), list(_from_inside(graph, join.new))
+    is_same = [(one.file, one.line) for one in made] == [(one.file, one.line) for one in read]
+    return (
+        has_run_again
+        or is_same
+        or any(
+            (there.file, there.function) == (here.file, here.function) and there.line < here.line
+            for here in made
+            for there in read
+        )
     )
 
 
-def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, holds: HoldsOf) -> str:
+def carrier_of(graph: Graph, join: Join, backward: Frame | None, stored_at: StoredAt) -> StoredLine | None:
+    """Return the line that keeps the old value under the name by which it is read again, or puts it into something.
+
+    Of several, as each function on the way has a name for it, that of the function which calls backward, or an
+    attribute, which outlive an iteration.
+    """
+    names = _carried_names(graph, join)
+    found: list[tuple[int, StoredLine]] = []
+    for frame in _until_made(graph, join.old):
+        kept = [name for name in assigned_names(frame.code) if name in names]
+        is_beside = backward is not None and (frame.file, frame.function) == (backward.file, backward.function)
+        stored = None if kept or frame.is_library else stored_at(frame)
+        if kept:
+            found.append((0 if is_beside else 1 if "." in kept[0] else 3, StoredLine(kept[0], frame)))
+        elif stored is not None:
+            found.append((2, stored))
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _until_made(graph: Graph, node: Node) -> Iterator[Frame]:
+    """Yield the lines on the way to the one that has the value; a constructor returns an object, and ends it."""
+    for frame in _from_inside(graph, node):
+        yield frame
+        if frame.function.endswith("__init__"):
+            return
+
+
+def carried_remedy(
+    graph: Graph,
+    found: Sequence[Join],
+    backward: Frame | None,
+    holds: HoldsOf,
+    stored_at: StoredAt = lambda _frame: None,
+) -> str:
     """Say where to detach what an iteration hands on to the next one.
 
     Args:
@@ -94,6 +142,7 @@ def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, 
         found: Where nodes of this iteration read those of an earlier one.
         backward: The line of the call.
         holds: What a variable holds.
+        stored_at: Where what a line assigns is put into something that lives longer.
     """
     after: dict[str, None] = {}
     elsewhere: dict[str, None] = {}
@@ -111,7 +160,7 @@ def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, 
         here = here or _visible(names, holds)
         after.update(dict.fromkeys(here))
         if not here:
-            elsewhere[_where_it_is_read(graph, join, names, backward, holds)] = None
+            elsewhere[_where_to_detach(graph, join, names, backward, holds, stored_at)] = None
     sentences = [*elsewhere, *(_where_a_sequence_ends(what, dict.fromkeys(lines)) for what, lines in sequence.items())]
     if after and backward is not None:
         held = {name: holds(name) or Held("tensor", name) for name in after}
@@ -177,16 +226,42 @@ def _visible(names: set[str], holds: HoldsOf) -> list[str]:
 def made_under_name(graph: Graph, join: Join) -> tuple[Frame | None, str]:
     """Return the line that stored an old value, and how to write it without its graph."""
     names = _carried_names(graph, join)
-    for frame in _from_inside(graph, join.old):
+    for frame in _until_made(graph, join.old):
         here = [name for name in assigned_names(frame.code) if name in names]
         if here:
             return frame, f"{here[0]}.detach()"
+        if frame.function.endswith("__init__"):
+            return frame, f"the detached result of {line_of(frame)}"
     made = frame_of(graph, join.old)
     assigned = [] if made is None else assigned_names(made.code)
     return made, f"{assigned[0]}.detach()" if len(assigned) == 1 else f"the detached result of {line_of(made)}"
 
 
-def _where_it_is_read(graph: Graph, join: Join, names: set[str], backward: Frame | None, holds: HoldsOf) -> str:
+def _where_to_detach(
+    graph: Graph, join: Join, names: set[str], backward: Frame | None, holds: HoldsOf, stored_at: StoredAt
+) -> str:
+    """Say where to detach a value: where it is read again, or where it is put into something that lives longer."""
+    read = _where_it_is_read(graph, join, names, holds)
+    if read is not None:
+        return read
+    for frame in _from_inside(graph, join.old):
+        stored = None if frame.is_library else stored_at(frame)
+        if stored is not None:
+            return _stored_detached(stored)
+    return _handed_on(graph, join, backward)
+
+
+def _stored_detached(stored: StoredLine) -> str:
+    """Say how a line puts a value into something without its graph."""
+    line = with_detached(stored.frame.code, [stored.name])
+    how = f"write '{line}'" if line is not None else f"keep {stored.name}.detach()"
+    return (
+        f"{line_of(stored.frame)} keeps {stored.name} for the next iteration: there, {how} (of a tuple, detach each "
+        "part)."
+    )
+
+
+def _where_it_is_read(graph: Graph, join: Join, names: set[str], holds: HoldsOf) -> str | None:
     for frame in _from_inside(graph, join.new):
         here = sorted(name for name in read_names(frame.code) if name in names)
         held = [holds(name) for name in here]
@@ -196,6 +271,10 @@ def _where_it_is_read(graph: Graph, join: Join, names: set[str], backward: Frame
             return f"Detach what comes from the previous iteration: at {line_of(frame)}, write '{line}'."
         if here:
             return f"At {line_of(frame)}, detach() every tensor of {listed(here)}: it is from the previous iteration."
+    return None
+
+
+def _handed_on(graph: Graph, join: Join, backward: Frame | None) -> str:
     made = frame_of(graph, join.old)
     for frame in _from_inside(graph, join.old):
         assigned = assigned_names(frame.code)

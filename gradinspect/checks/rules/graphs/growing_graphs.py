@@ -63,12 +63,12 @@ def unused_findings(unused: UnusedHistory) -> Iterator[Finding]:
     """Report graphs that are kept although no backward goes through them."""
     holder, backward = unused
     graphs = format_count(holder.num_tensors, "tensor")
-    where = line_of(holder.stores[0] if holder.stores else None)
+    what = f"what {line_of(holder.stores[0])} stores" if holder.stores else f"what {holder.name} holds"
     yield GROWING.finding(
         text=f"{holder.name} holds {graphs} with a graph that no backward has gone through, although later graphs have "
         "been. Each keeps everything that its graph saved.",
         places=(*_stored(holder), *place_of("backward", backward)),
-        remedy=f"Compute under torch.no_grad() what {where} stores, or store it without history: item() or detach().",
+        remedy=f"Compute under torch.no_grad() {what}, or store it without history: item() or detach().",
         subjects=(holder.name,),
     )
 
@@ -121,12 +121,17 @@ def _joined(  # everything about one join
 
 def _held(holder: KeptHistory, backward: Frame | None) -> Finding:
     tensors = format_count(holder.num_tensors, "tensor")
-    where = line_of(holder.stores[0] if holder.stores else None)
+    remedy = f"Store in {holder.name} a number or a tensor without history: item() or detach()."
+    if holder.stores:
+        remedy = f"At {line_of(holder.stores[0])}, store a number or a tensor without history: item() or detach()."
+    elif holder.made is not None:
+        remedy = f"{line_of(holder.made)} makes what {holder.name} holds: keep a number of it, or a tensor without "
+        remedy += "history, by item() or detach()."
     return GROWING.finding(
         text=f"{holder.name} holds {tensors} with the graph of an earlier backward, along with everything that such a "
         "graph keeps.",
         places=(*_stored(holder), *place_of("backward", backward)),
-        remedy=f"At {where}, store a number or a tensor without history: item() or detach().",
+        remedy=remedy,
         subjects=(holder.name,),
     )
 
@@ -142,7 +147,8 @@ def _gradient(holder: KeptHistory, earlier: Frame | None, backward: Frame | None
 
 
 def _stored(holder: KeptHistory) -> tuple[Place, ...]:
-    return tuple(place for frame in holder.stores[:MAX_STORES] for place in place_of("stored", frame))
+    made = () if holder.stores else place_of("made", holder.made)
+    return (*(place for frame in holder.stores[:MAX_STORES] for place in place_of("stored", frame)), *made)
 
 
 def _frame(graph: Graph, node: Node) -> Frame | None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from gradinspect.checks.facts.backward_calls import BackwardStarts, EarlierCall, HoldsOf
+from gradinspect.checks.facts.backward_calls import BackwardStarts, EarlierCall, StoredLine
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.graphs.carried_state import (
     Join,
     carried_remedy,
+    carrier_of,
     is_carried,
     joins,
     joins_in_time,
@@ -45,7 +46,7 @@ FREED = Rule(
 
 def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
     """Find out whether backward will fail because saved tensors are freed, and how to fix it."""
-    graph, backward, calls, holds = starts.graph, starts.backward, starts.freed_by, starts.holds
+    graph, backward, calls = starts.graph, starts.backward, starts.freed_by
     has_freed = {number for number, node in enumerate(graph.nodes) for value in node.saved if value.status == "freed"}
     freed = [graph.nodes[number] for number in sorted(has_freed)]
     if not freed:
@@ -57,14 +58,19 @@ def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
     join = next(iter(later or joins(graph, old)), None)
     made = frame_of(graph, graph.nodes[0] if join is None else join.old)
     places = [*place_of("made" if join is None else "old", made)]
+    kept = None
     if join is not None:
         places += _new_lines(graph, join, later)
+        kept = carrier_of(graph, join, backward, starts.stored_at)
+        known = [(place.file, place.line) for place in places]
+        is_new = kept is not None and (kept.frame.file, kept.frame.line) not in known
+        places += place_of("kept", kept.frame if kept is not None and is_new else None)
     if call is not None:
         places += place_of("freed", call.frame)
     yield FREED.finding(
-        text=_why(graph, call, old, join, freed),
+        text=_why(graph, call, old, join, freed, kept),
         places=(*places, *place_of("backward", backward)),
-        remedy=_remedy(graph, call, later, backward, holds) if join is not None else _again(graph, call, backward),
+        remedy=_remedy(starts, call, later) if join is not None else _again(graph, call, backward),
         subjects=tuple(dict.fromkeys(node.name for node in freed)),
     )
 
@@ -79,7 +85,15 @@ def _new_lines(graph: Graph, join: Join, later: Sequence[Join]) -> Iterator[Plac
         yield from place_of("new", frame)
 
 
-def _why(graph: Graph, call: EarlierCall | None, old: set[int], join: Join | None, freed: Sequence[Node]) -> str:
+def _why(  # what the sentence names
+    graph: Graph,
+    call: EarlierCall | None,
+    old: set[int],
+    join: Join | None,
+    freed: Sequence[Node],
+    kept: StoredLine | None,
+) -> str:
+    """Say which value brings the old graph along, and then what has been freed of it."""
     if call is None:
         return f"What {freed[0].name} saved has been freed, by a backward before the observed ones."
     made = sum(node.leaf is None for node in graph.nodes)
@@ -88,8 +102,13 @@ def _why(graph: Graph, call: EarlierCall | None, old: set[int], join: Join | Non
     end = f"{what} saved tensors, so this backward will fail."
     if join is None:
         return f"{by} freed the whole graph ({format_count(made, 'node')}). {end}"
-    how = f"{join.new.name} reads what {join.old.name} made"
-    return f"{by} freed {len(old):,} of {format_count(made, 'node')}; the new graph joins them where {how}. {end}"
+    value = f"What {line_of(frame_of(graph, join.old))} made"
+    if kept is not None:
+        value = f"{kept.name} ({line_of(kept.frame)})"
+    is_old = is_carried(graph, join, call)
+    brings = "brings the graph of an earlier iteration into this one" if is_old else "is part of two graphs"
+    part = f"{len(old):,} of {format_count(made, 'node')}, up to where {join.new.name} reads what {join.old.name} made"
+    return f"{value} {brings}, and {by} has freed it: {part}. {end}"
 
 
 def _again(graph: Graph, call: EarlierCall | None, backward: Frame | None) -> str:
@@ -103,18 +122,15 @@ def _again(graph: Graph, call: EarlierCall | None, backward: Frame | None) -> st
     return f"{again}, or call backward once on the sum of all losses of that graph."
 
 
-def _remedy(
-    graph: Graph, call: EarlierCall | None, later: Sequence[Join], backward: Frame | None, holds: HoldsOf
-) -> str:
+def _remedy(starts: BackwardStarts, call: EarlierCall | None, later: Sequence[Join]) -> str:
     """Advise on a graph that is old in part.
 
     Args:
-        graph: The graph.
+        starts: The graph, and what is known of the program.
         call: The backward that freed the old part.
         later: Where nodes made since then read the old part; empty if the loss itself was made before.
-        backward: The line of this call.
-        holds: What a variable holds.
     """
+    graph, backward = starts.graph, starts.backward
     if call is None:
         return _again(graph, call, backward)
     if not later:
@@ -124,7 +140,7 @@ def _remedy(
         return f"Both losses are known before {line_of(call.frame)}: call {which} instead of both calls."
     carried = [join for join in later if is_carried(graph, join, call)]
     if carried:
-        return carried_remedy(graph, carried, backward, holds)
+        return carried_remedy(graph, carried, backward, starts.holds, starts.stored_at)
     (old, detached), new = made_under_name(graph, later[0]), line_of(frame_of(graph, later[0].new))
     root = graph.roots[0].name
     if call.root is not None and root is not None and later[0].old.identity == _root_of(call):
@@ -151,7 +167,10 @@ def _once(old: Frame, new: str) -> str:
             f"Compute the value first, and make an nn.Parameter of the result, at {line_of(old)}: "
             "nn.Parameter(value * 0.02), not nn.Parameter(value) * 0.02."
         )
-    return f"Compute {line_of(old)} in forward, for each call, before {new}: the constructor runs only once."
+    return (
+        f"Compute {line_of(old)} for each call, in forward or in the method that returns it, before {new}: the "
+        "constructor runs only once."
+    )
 
 
 def _root_of(call: EarlierCall) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rule_sentences import line
 
+from gradinspect.checks.evidence.lines.replaced import ReplacedVariable
 from gradinspect.checks.evidence.values.missing_gradient import explained, outcomes_of
 from gradinspect.checks.facts.value_flow import Call, FlowOutcome, Read
 from gradinspect.checks.facts.values import MissingGradient, NoticedAt
@@ -19,8 +20,8 @@ def flow(*calls: Call, **known: Any) -> Any:
     """Stand for the flow of values, of which some is known."""
     nothing: Any = lambda call: None  # noqa: E731  # a column
     return SimpleNamespace(**{
-        "calls": calls, "caller_of": nothing, "switched_off_at": nothing, "checkpointed_at": nothing, "forced": {},
-        **known,
+        "calls": calls, "caller_of": nothing, "switched_off_at": nothing, "checkpointed_at": nothing,
+        "replaced_at": nothing, "forced": {}, **known,
     })  # fmt: skip
 
 
@@ -94,7 +95,10 @@ def test_what_is_recorded_of_a_cut() -> None:
         Call("mul", (Read(1), OTHER), 13),
     ]  # fmt: skip
     outcome = FlowOutcome("cut", 0, 1, 2, "grad_off", (0, 1), into=3)
-    known = flow(*calls, switched_off_at=lambda call: 40 + call, checkpointed_at=lambda call: 50 + call, forced={3: 14})
+    known = flow(
+        *calls, switched_off_at=lambda call: 40 + call, checkpointed_at=lambda call: 50 + call, forced={3: 14},
+        replaced_at=lambda call: ReplacedVariable("loss", 60 + call, 70 + call),
+    )  # fmt: skip
     off, checkpointed, detached = (
         record(known, outcome._replace(cause=cause)) for cause in ("grad_off", "checkpoint", "detach")
     )
@@ -107,4 +111,8 @@ def test_what_is_recorded_of_a_cut() -> None:
     ]  # fmt: skip
     assert [one.off and one.off.line for one in (off, checkpointed, detached)] == [41, 51, None]
     assert (unused.op, unused.cut and unused.cut.line, unused.called) == ("stack", 12, None)
+    assert (unused.variable, unused.assigned and unused.assigned.line, unused.replaced and unused.replaced.line) == (
+        "loss", 61, 71,
+    )  # fmt: skip
+    assert (detached.variable, unread.variable, detached.replaced) == ("", "", None)
     assert (unread.op, unread.num_read, unread.path, unread.read, unread.cut) == ("", 1, (), None, None)

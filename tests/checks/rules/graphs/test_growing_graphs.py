@@ -117,21 +117,27 @@ def test_gradients_of_the_previous_iteration_keep_its_graph() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stores", "lines", "where"),
-    [((), [], "an unknown line"), ((APPEND, CELL, HEAD), [13, 10], "rnn.py:13")],
+    ("stores", "made", "lines", "what", "remedy"),
+    [
+        ((), None, [], "log[*] holds", "Store in log[*] a number or a tensor without history"),
+        ((), HEAD, [HEAD.line], "log[*] holds", f"rnn.py:{HEAD.line} makes what log[*] holds: keep a number of it, or"),
+        ((APPEND, CELL, HEAD), HEAD, [13, 10], "rnn.py:13 stores", "At rnn.py:13, store a number or a tensor without"),
+    ],
 )
-def test_graphs_that_no_backward_goes_through(stores: tuple[Frame, ...], lines: list[int], where: str) -> None:
-    """Up to two lines that store them are shown, and the first is to change."""
-    holder = KeptHistory(held_by="variable", name="log[*]", num_tensors=2, num_rounds=2, stores=stores)
+def test_graphs_that_no_backward_goes_through(
+    stores: tuple[Frame, ...], made: Frame | None, lines: list[int], what: str, remedy: str
+) -> None:
+    """Up to two lines that store them are shown, and the first is to change; else the one that made them, if known."""
+    holder = KeptHistory(held_by="variable", name="log[*]", num_tensors=2, num_rounds=2, stores=stores, made=made)
     (unused,) = unused_findings(UnusedHistory(holder, BACKWARD))
     (held,) = growing_findings(LaterRound(graph(op("SumBackward0", sequence_nr=6)), [first_call()], [holder], BACKWARD))
 
     assert [place.line for place in unused.places] == [place.line for place in held.places] == [*lines, 12]
     assert unused.text.startswith("log[*] holds 2 tensors with a graph that no backward has gone through")
     assert unused.remedy == (
-        f"Compute under torch.no_grad() what {where} stores, or store it without history: item() or detach()."
+        f"Compute under torch.no_grad() what {what}, or store it without history: item() or detach()."
     )
-    assert held.remedy == f"At {where}, store a number or a tensor without history: item() or detach()."
+    assert held.remedy.startswith(remedy)
 
 
 def test_only_a_call_that_the_graph_goes_through_is_an_earlier_iteration() -> None:

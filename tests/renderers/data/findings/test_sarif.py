@@ -47,7 +47,10 @@ def test_a_run_without_findings_has_all_rules() -> None:
 
 def test_a_finding_is_at_the_line_to_change() -> None:
     """The other lines are related; names are relative and encoded, and nothing says where the project is."""
-    (result,) = written(replace(make_finding(CODE, 3, 4, 9), fingerprint="f00d")).results
+    found = make_finding(CODE, 3, 4, 9)
+    first, second, third = found.places
+    places = (first, replace(second, role="written"), third)
+    (result,) = written(replace(found, places=places, fingerprint="f00d")).results
     (location,) = result.locations
 
     assert (result.rule_id, result.rule_index) == (CODE, 0)
