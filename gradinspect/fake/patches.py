@@ -5,8 +5,9 @@ Data loaders and samplers draw numbers, so they run outside the fake mode, and t
 gets the copy's data, as real ones do. A truncated normal redraws until its values are in bounds, and distributions
 validate their arguments; without values, neither is needed. A scalar is formatted as its number (`f"{loss:.4f}"`),
 which torch does for its own tensor class only. A deep copy of a fake tensor, as `nn.TransformerEncoder` makes of its
-layer, gets memory of its own: torch would copy the storage beside the one that views of the copy show. What is saved
-to a file is kept instead: NOTE [Files of fake tensors] in `saved_files`.
+layer, gets memory of its own: torch would copy the storage beside the one that views of the copy show. Memory that a
+program shares with other processes (`model.share_memory()`) stays what it is, as its bytes do. What is saved to a file
+is kept instead: NOTE [Files of fake tensors] in `saved_files`.
 """
 
 import copy
@@ -27,6 +28,7 @@ from gradinspect.torch_api.fakes import (
     loader_patches,
     reading_patches,
     set_fake_device,
+    sharing_patch,
     truncated_normal_patch,
     unset_fake_temporarily,
 )
@@ -43,6 +45,7 @@ def patched_torch() -> AbstractContextManager[None]:
         distribution_patch(),
         format_patch(_formatting),
         deepcopy_patch(_copying),
+        sharing_patch(_sharing),
         *SavedFiles().patches(),
     )
 
@@ -77,6 +80,16 @@ def _formatting(original: Callable[..., str]) -> Callable[..., str]:
         return format(self.item(), format_spec) if is_scalar else original(self, format_spec)
 
     return format_tensor
+
+
+def _sharing(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def share_memory_(self: torch.Tensor) -> torch.Tensor:
+        if isinstance(self, FakeTensor) and self.device.type != "meta":
+            return self
+        with unset_fake_temporarily():
+            return original(self)
+
+    return share_memory_
 
 
 def _copying(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

@@ -101,6 +101,11 @@ def format_patch(make: Any) -> Patch:
     return Patch(torch.Tensor, "__format__", make)
 
 
+def sharing_patch(make: Any) -> Patch:
+    """Patch what moves a tensor into memory that processes share."""
+    return Patch(torch.Tensor, "share_memory_", make)
+
+
 def reading_patches(make: Callable[[str, Any], Any]) -> tuple[Patch, ...]:
     """Patch what reads all elements of a tensor without an operator; fake tensors have a `tolist` of their own.
 

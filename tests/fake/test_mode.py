@@ -7,6 +7,7 @@ import pytest
 import torch
 from memory_programs import PROGRAMS
 from runs import gradinspect
+from torch import nn
 
 from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.fake import kernels as fake_kernels
@@ -164,3 +165,28 @@ def test_a_script_chooses_its_devices_itself(tmp_path: Path) -> None:
     )
     unknown = gradinspect("trace", "train.py", "--fake", "--device", "gpu", cwd=tmp_path)
     assert "Unknown device 'gpu'." in unknown.stderr
+
+
+def test_memory_of_fake_tensors_can_be_shared() -> None:
+    """A tensor, and a module with a buffer and tied weights, come back as they are, and a meta tensor is refused."""
+    with FakeRun(None):
+        tensor = torch.zeros(3)
+        assert tensor.share_memory_() is tensor
+        model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4))
+        model[2].weight = model[0].weight
+        before = [id(held) for held in (*model.parameters(), *model.buffers())]
+        assert model.share_memory() is model
+        assert [id(held) for held in (*model.parameters(), *model.buffers())] == before
+        assert model[2].weight is model[0].weight
+        model(torch.randn(2, 4)).sum().backward()
+        assert model[0].weight.grad.shape == (4, 4)
+        with pytest.raises(RuntimeError, match="only available on CPU"):
+            torch.empty(3, device="meta").share_memory_()
+
+
+def test_real_tensors_are_shared_in_a_fake_run() -> None:
+    """What was made before the fake run is really moved into shared memory."""
+    real = torch.zeros(3)
+    with FakeRun(None):
+        real.share_memory_()
+    assert real.is_shared()
