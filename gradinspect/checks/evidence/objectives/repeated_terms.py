@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 
 from gradinspect.checks.facts.objectives import RepeatedTerm
-from gradinspect.graph import Graph, Node, frame_of
+from gradinspect.graph import Edge, Graph, Node, frame_of
 
 _OF_ALL = ("MulBackward", "DivBackward", "NegBackward", "SumBackward", "MeanBackward", "ToCopyBackward")
 
 
 def repeated_terms(graph: Graph) -> Iterator[RepeatedTerm]:
-    """Yield what is added up more than once, and where; what the whole sum is multiplied with does not matter."""
+    """Yield what is added up more than once, and where; what the whole sum is multiplied with does not matter.
+
+    Of a node with several outputs, as unbind() has, each is a term of its own.
+    """
     counts = [0] * len(graph.nodes)
-    adders: dict[int, list[Node]] = {}
+    adders: dict[Edge, list[Node]] = {}
     for root in graph.roots:
         counts[_sum_behind(graph, root.node)] = 1
     last = max((number for number, count in enumerate(counts) if count), default=-1)
@@ -19,14 +22,22 @@ def repeated_terms(graph: Graph) -> Iterator[RepeatedTerm]:
         if number > last:  # nearly all of a graph is not part of the sum
             return
         if counts[number] > 1 and _is_scalar(node):
-            used = tuple(dict.fromkeys(frame_of(graph, one) for one in reversed(adders[number])))
-            yield RepeatedTerm(count=counts[number], first=frame_of(graph, node), used=used)
+            outputs = [Edge(next_node=number, input_nr=output) for output in range(len(node.forward_outputs))]
+            yield from _repeated(graph, node, [adders[output] for output in outputs if output in adders])
             continue
         for edge in node.next_edges if counts[number] and _adds(node) else ():
             if edge is not None:
                 counts[edge.next_node] += 1
                 last = max(last, edge.next_node)
-                adders.setdefault(edge.next_node, []).append(node)
+                adders.setdefault(edge, []).append(node)
+
+
+def _repeated(graph: Graph, node: Node, adding: list[list[Node]]) -> Iterator[RepeatedTerm]:
+    """Yield the outputs of a node that several nodes add, given the nodes that add each of them."""
+    for nodes in adding:
+        if len(nodes) > 1:
+            used = tuple(dict.fromkeys(frame_of(graph, one) for one in reversed(nodes)))
+            yield RepeatedTerm(count=len(nodes), first=frame_of(graph, node), used=used)
 
 
 def _sum_behind(graph: Graph, number: int) -> int:

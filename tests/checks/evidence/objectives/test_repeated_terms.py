@@ -1,13 +1,13 @@
 """Terms that a graph made by hand adds more than once."""
 
-from factories import graph, op
+from factories import graph, op, tensor_info
 from msgspec.structs import replace
 
 from gradinspect.checks.evidence.objectives.repeated_terms import repeated_terms
 from gradinspect.graph import Node, SavedValue
 
 
-def added(*next_edges: int, alpha: float = 1) -> Node:
+def added(*next_edges: int | tuple[int, int], alpha: float = 1) -> Node:
     """Make the sum of two numbers."""
     return op(
         "AddBackward0", *next_edges, shape=(), saved=(SavedValue(name="_saved_alpha", kind="float", value=alpha),)
@@ -54,6 +54,16 @@ def test_each_term_that_is_added_twice_is_named() -> None:
     term, other = op("MeanBackward0", None, shape=()), op("SumBackward0", None, shape=())
 
     assert len(list(repeated_terms(graph(added(1, 2), added(3, 4), added(3, 4), term, other)))) == 2
+
+
+def test_outputs_of_one_node_are_terms_of_their_own() -> None:
+    """Weights from unbind() are added once each; the same one twice is named."""
+    weights = replace(op("UnbindBackward0", None, shape=()), forward_outputs=(tensor_info(), tensor_info()))
+    once = graph(added((2, 0), 1), added((2, 1), 3), weights, op("MeanBackward0", None, shape=()))
+    twice = graph(added((2, 1), 1), added((2, 1), 3), weights, op("MeanBackward0", None, shape=()))
+
+    assert [*repeated_terms(once)] == []
+    assert [one.count for one in repeated_terms(twice)] == [2]
 
 
 def test_what_the_whole_sum_is_multiplied_with_does_not_matter() -> None:
