@@ -49,6 +49,6 @@ class ObservedCalls:
         return None
 
     def missed(self, kind: CallKind) -> None:
-        """Tell the observer of a call that is not observed."""
+        """Pass on that a call is not observed."""
         if self._observer is not None:
             self._observer.missed(kind)

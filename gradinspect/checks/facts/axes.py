@@ -72,3 +72,12 @@ class BatchSum(Record, frozen=True, kw_only=True):
     num_calls: int
     summed: Frame | None = None
     used: Frame | None = None
+
+
+class OtherAxis(Record, frozen=True, kw_only=True):
+    """Weights of attention add up to one along the queries, and are multiplied as if they did along the keys."""
+
+    shape: tuple[int, ...]
+    num_calls: int
+    applied: Frame | None = None
+    used: Frame | None = None

@@ -13,6 +13,7 @@ from gradinspect.checks.evidence.arguments.repeated_batches import RepeatedBatch
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
+from gradinspect.checks.evidence.axes.other_axes import OtherAxisLog
 from gradinspect.checks.evidence.axes.views import ViewLog
 from gradinspect.checks.evidence.targets.adversaries import AdversaryLog
 from gradinspect.checks.evidence.targets.cut_values import CutLog
@@ -55,7 +56,7 @@ class ArgumentLogs:
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
             ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
-            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow),
+            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow), OtherAxisLog(flow),
             OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors), AdversaryLog(flow, errors),
             self._arithmetic,
         )  # fmt: skip

@@ -19,11 +19,12 @@ PACE = Rule(
     change="""\
   import torch
   from torch import nn
+  from torch.optim.lr_scheduler import CosineAnnealingLR
 
   epochs = 4
   model = nn.Linear(8, 4)
   optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-  scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
+  scheduler = CosineAnnealingLR(optimizer, T_max=epochs)
   for epoch in range(epochs):
       for _ in range(5):
           loss = model(torch.randn(5, 8)).square().mean()

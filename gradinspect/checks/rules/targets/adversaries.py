@@ -22,11 +22,12 @@ AGREEING = Rule(
   from torch import nn
 
   made, judge = nn.Linear(4, 2), nn.Linear(2, 1)
+  ones, zeros = torch.ones(8, 1), torch.zeros(8, 1)
   loss_of = nn.functional.binary_cross_entropy_with_logits
   first = torch.optim.Adam(judge.parameters())
   second = torch.optim.Adam(made.parameters())
   for _ in range(4):
-      fake, ones, zeros = made(torch.randn(8, 4)), torch.ones(8, 1), torch.zeros(8, 1)
+      fake = made(torch.randn(8, 4))
       loss = loss_of(judge(torch.randn(8, 2)), ones)
       loss = loss + loss_of(judge(fake.detach()), zeros)
       first.zero_grad()
