@@ -40,6 +40,16 @@ class IgnoredClass(Record, frozen=True, kw_only=True):
     used: Frame | None = None
 
 
+class CountedPadding(Record, frozen=True, kw_only=True):
+    """More than half of the labels that a loss averages are those of padded tokens."""
+
+    label: int
+    num_calls: int
+    num_padding: int
+    num_all: int
+    used: Frame | None = None
+
+
 class EqualLabels(Record, frozen=True, kw_only=True):
     """All labels that a loss was given are the same."""
 

@@ -323,5 +323,6 @@ def _outcome_without_cut(
             return FlowOutcome("cut", first, exits[0], reader, "python", (exits[0],), exits)
     used = [number for number in live if calls[number].cause not in ("grad_off", "sample", "data", "detach")]
     if used:
-        return FlowOutcome("unused", used[0], *((left[-1], None, "python") if left else (used[-1],)))
+        ends = set(left).intersection(used)  # others are of an evaluation, which has no graph to lose
+        return FlowOutcome("unused", used[0], *((max(ends), None, "python") if ends else (used[-1],)))
     return FlowOutcome("unread")

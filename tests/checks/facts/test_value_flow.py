@@ -141,6 +141,18 @@ def test_a_number_from_python_is_a_cut_only_where_one_comes_back() -> None:
     assert outcome(back) == FlowOutcome("cut", first=0, cut=1, used=2, cause="python", path=(1,), exits=(1,))
 
 
+def test_an_evaluation_is_no_end_of_what_a_loss_leaves_out() -> None:
+    """What was taken to Python from values without a graph says nothing of why a parameter gets no gradient."""
+    calls = [
+        Call("torch.mean", (LEAF,)),
+        Call("torch.nn.functional.linear", (LEAF,), cause="grad_off"),
+        Call("torch.Tensor.item", (of(1, is_live=False),), cause="python"),
+        Call("torch.mul", (Read(leaf=1, is_live=True),)),
+    ]
+
+    assert outcome(calls) == FlowOutcome("unused", first=0, cut=0)
+
+
 def test_what_came_back_before_it_left_is_another_number() -> None:
     """The order of the calls counts."""
     calls = [

@@ -9,6 +9,11 @@ targets.
 NOTE [Another id fills up]
 Labels that belong to padded tokens are all of one id, which no other token has. If that is not the one that the loss
 ignores, this one is a class of tokens, however frequent it is: the tag "O" is 0, as the padding of the tokens is.
+
+NOTE [Mostly padding]
+Where a loss ignores nothing, and averages over all labels, those of padded tokens count as much as others. That a model
+is to say that a row is over is a choice. But with more padding than anything else the mean is one of padding. The label
+after the last token of a row may be padding as well.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +23,7 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.values.result_states import SizeLimit
-from gradinspect.checks.facts.targets import IgnoredClass
+from gradinspect.checks.facts.targets import CountedPadding, IgnoredClass
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
@@ -31,6 +36,7 @@ _LEAST_TIMES = 12
 _LEAST_OTHERS = 2
 _FREQUENCY = 0.4, 2.5  # of an id, over the mean of the others
 _MOST_CLASSES = 100_000
+_BEYOND = 0.25  # labels of padding beside other tokens than padded ones, of all labels of padding
 
 
 class _Seen(Struct):
@@ -47,6 +53,16 @@ class _Seen(Struct):
     is_padding: bool = False  # the ignored one belongs to padded tokens
 
 
+class _Padded(Struct):
+    """All calls on a line that ignore nothing: NOTE [Mostly padding]."""
+
+    label: int = 0
+    num_calls: int = 0
+    num_mostly: int = 0  # calls with more padding than other labels
+    num_padding: int = 0
+    num_all: int = 0
+
+
 class IgnoredLog:
     """Looks at ids. NOTE [Ignored on purpose]."""
 
@@ -56,6 +72,7 @@ class IgnoredLog:
         """Count what is too large."""
         self._limit = SizeLimit(errors, "batch of ids or labels", MOST_ELEMENTS)
         self._seen: dict[tuple[int | None, int], _Seen] = {}
+        self._padded: dict[int | None, _Padded] = {}
         self._is_padded: Any = None  # which of the ids that were looked up last are padding_idx
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
@@ -71,7 +88,9 @@ class IgnoredLog:
             return
         if function == "embedding" and index < 0 and len(args) > 1:
             index += args[1].shape[0]
-        if index >= 0 and self._limit.allows(ids, number):
+        if index < 0 and function == "cross_entropy" and _averages_all(args, kwargs) and self._is_padded is not None:
+            self._look_for_padding(self._padded.setdefault(number, _Padded()), ids, number)
+        elif index >= 0 and self._limit.allows(ids, number):
             kind: Literal["class", "item"] = "item" if function == "embedding" else "class"
             seen = self._seen.setdefault((number, index), _Seen(kind, index))
             if seen.num_calls < MOST_CALLS:
@@ -110,6 +129,24 @@ class IgnoredLog:
         elif not ops.item(ops.any(ops.eq(others, first))):
             seen.padding, seen.num_padded = first, seen.num_padded + 1
 
+    def _look_for_padding(self, seen: _Padded, ids: torch.Tensor, number: int | None) -> None:
+        """Look at the labels of a loss that ignores none of them. NOTE [Mostly padding]."""
+        if seen.num_calls >= MOST_CALLS or seen.num_mostly != seen.num_calls or not self._limit.allows(ids, number):
+            return
+        seen.num_calls += 1
+        with unobserved():
+            flat = ops.reshape(ids, (-1,))
+            if self._is_padded.shape != flat.shape or not ops.item(ops.any(self._is_padded)):
+                return
+            labels = ops.masked_select(flat, self._is_padded)
+            label, most = int(ops.item(ops.amin(labels))), int(ops.item(ops.amax(labels)))
+            num_padding = int(ops.item(ops.sum(ops.eq(flat, label))))
+        is_known = seen.num_mostly == 0 or label == seen.label
+        if label == most and is_known and num_padding - len(labels) <= _BEYOND * num_padding:
+            seen.label = label
+            seen.num_mostly += 2 * num_padding > len(flat)
+            seen.num_padding, seen.num_all = seen.num_padding + num_padding, seen.num_all + len(flat)
+
     def _look_for_blank(self, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         given = dict(zip(("log_probs", "targets", "input_lengths", "target_lengths", "blank"), args, strict=False))
         given |= dict(kwargs)
@@ -129,8 +166,14 @@ class IgnoredLog:
             seen.num_times += ops.item(ops.sum(ops.eq(used, blank)))
             seen.num_beside += len(used)
 
-    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[IgnoredClass]:
-        """Yield what is ignored on a line, and comes like the others."""
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[IgnoredClass | CountedPadding]:
+        """Yield what is ignored on a line, and comes like the others, and padding that is not ignored."""
+        for number, padded in self._padded.items():
+            if padded.num_mostly == padded.num_calls >= LEAST_CALLS:
+                yield CountedPadding(
+                    label=padded.label, num_calls=padded.num_calls, num_padding=padded.num_padding,
+                    num_all=padded.num_all, used=frame_of(number),
+                )  # fmt: skip
         for (number, _), seen in self._seen.items():
             if seen.num_calls < LEAST_CALLS or seen.counts is None:
                 continue
@@ -153,3 +196,10 @@ def _is_like_others(seen: _Seen, num_all: int, others: int) -> bool:
     low, high = _FREQUENCY
     by_chance = seen.num_times * seen.num_times / num_all
     return low * mean <= seen.num_times <= high * mean and seen.num_beside <= 2 * by_chance + 2
+
+
+def _averages_all(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether cross_entropy takes the mean of all labels, and gives none of them a weight."""
+    names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction")
+    given = dict(zip(names, args, strict=False)) | dict(kwargs)
+    return given.get("weight") is None and given.get("reduction", "mean") == "mean"

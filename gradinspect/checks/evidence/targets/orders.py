@@ -3,7 +3,8 @@
 NOTE [Drawn apart on purpose]
 `x[torch.randperm(n)]` and `y[torch.randperm(n)]` are two orders. A mixture of examples, and negatives of another
 example, are permuted too, but they share a draw with what they stand beside, or that is not permuted at all. So two
-orders of one length count where all of the one side is in the one and all of the other side in the other.
+orders of one length count where all of the one side is in the one and all of the other side in the other, besides an
+order that both have.
 
 NOTE [Two loaders]
 A DataLoader that shuffles draws a permutation too, but takes it to Python, so nothing leads from a batch to it. But the
@@ -87,9 +88,10 @@ class OrderLog:
             return
         seen.num_calls += 1
         mine, its = (self._orders(one) for one in (scores, target))
-        seen.are_apart = len(mine) == len(its) == 1 and mine != its
+        own, other = mine - its, its - mine  # without what has ordered both, as a loader that shuffles has
+        seen.are_apart = len(own) == len(other) == 1
         if seen.are_apart:
-            (first,), (second,) = mine, its
+            (first,), (second,) = own, other
             seen.are_loaders = first in self._states and second in self._states
             seen.are_apart = self._are_apart(first, second, target) and (seen.are_loaders or function != "sub")
             seen.length = self._lengths[first]

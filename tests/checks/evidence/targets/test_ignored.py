@@ -8,7 +8,7 @@ from argument_facts import facts_of
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gradinspect.checks.facts.targets import IgnoredClass
+from gradinspect.checks.facts.targets import CountedPadding, IgnoredClass
 
 TABLE = nn.Embedding(10, 4, padding_idx=0)
 SCORES = nn.Parameter(torch.randn(60, 5))
@@ -81,3 +81,39 @@ def test_the_blank_is_no_target(least: int, count: int, *, is_flat: bool) -> Non
     lengths = torch.tensor([20] * 3), torch.tensor([3] * 3)
 
     assert len(facts_of(IgnoredClass, lambda: functional.ctc_loss(scores.log_softmax(2), given, *lengths))) == count
+
+
+@pytest.mark.parametrize(
+    ("length", "options", "count"),
+    [
+        (4, {}, 1),
+        (8, {}, 0),  # less padding than tokens
+        (4, {"ignore_index": 0}, 0),
+        (4, {"reduction": "none"}, 0),  # a mask may follow
+        (4, {"weight": torch.ones(10)}, 0),
+    ],
+)
+def test_padding_counts_as_much_as_tokens(length: int, options: dict[str, object], count: int) -> None:
+    """Only where there is more of it, and the loss averages all labels."""
+    head = nn.Linear(4, 10)
+
+    def step() -> None:
+        ids = torch.randint(1, 10, (8, 12))
+        ids[:, length:] = 0
+        functional.cross_entropy(head(TABLE(ids)).flatten(0, 1), ids.flatten(), **options)  # type: ignore[arg-type]
+
+    found = facts_of(CountedPadding, step)
+    assert [(one.label, one.num_calls) for one in found] == [(0, found[0].num_calls)] * count if count else not found
+
+
+def test_the_label_after_the_last_token_may_be_padding() -> None:
+    """Labels that are moved by one have padding beside a token in each row; a class that is frequent is none."""
+    head = nn.Linear(4, 10)
+
+    def step(labels: Callable[[Tensor], Tensor]) -> None:
+        ids = torch.randint(1, 10, (8, 12))
+        ids[:, 4:] = 0
+        functional.cross_entropy(head(TABLE(ids)).flatten(0, 1), labels(ids).flatten())
+
+    assert len(facts_of(CountedPadding, lambda: step(lambda ids: functional.pad(ids[:, 1:], (0, 1))))) == 1
+    assert not facts_of(CountedPadding, lambda: step(lambda ids: torch.randint(10, (8, 12))))

@@ -83,3 +83,18 @@ def test_one_loader_of_pairs_has_one_order() -> None:
 
     assert not facts_of(TwoOrders, lambda: [loss(x, y) for x, y in pairs])
     assert not facts_of(TwoOrders, lambda: LAYER(X[torch.randperm(20)]) - X[torch.randperm(20)][:, :2])
+
+
+def test_what_orders_both_sides_is_no_order_of_one() -> None:
+    """Data that was shuffled apart stays apart where rows of both are taken together."""
+    x, y = X[torch.randperm(20)], Y[torch.randperm(20)]
+
+    def step(x: Tensor, y: Tensor) -> object:
+        rows = torch.randperm(20)
+        return loss(x[rows], y[rows])
+
+    def apart() -> object:
+        return step(X[torch.randperm(20)], Y[torch.randperm(20)])
+
+    assert len(facts_of(TwoOrders, apart)) == 1
+    assert not facts_of(TwoOrders, lambda: step(x, y))  # shuffled before anything was watched

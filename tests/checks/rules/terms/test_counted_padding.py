@@ -1,0 +1,15 @@
+"""Padding in the mean of a loss, as a finding."""
+
+from gradinspect.checks.facts.targets import CountedPadding
+from gradinspect.checks.rules.terms.counted_padding import padding_findings
+from gradinspect.graph import Frame
+
+
+def test_the_share_of_padding_is_told() -> None:
+    """With the label to ignore."""
+    used = Frame(file="train.py", line=7, code="loss")
+    (finding,) = padding_findings(CountedPadding(label=3, num_calls=4, num_padding=300, num_all=400, used=used))
+
+    assert finding.text.startswith("75% of the labels that train.py:7 averages in 4 calls are 3, which is the label")
+    assert (finding.remedy or "").startswith("Give the loss of train.py:7 ignore_index=3.")
+    assert [place.line for place in finding.places] == [7]
