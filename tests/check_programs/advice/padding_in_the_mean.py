@@ -1,5 +1,5 @@
 # expect: GI333
-# advice: Give the loss of padding_in_the_mean.py:39 ignore_index=0. If the model is to learn where a row ends, keep the first of them only.
+# advice: Give the loss of padding_in_the_mean.py:39 ignore_index=0. To learn where rows end, keep one a row.
 import torch
 from torch import nn
 from torch.nn import functional as F

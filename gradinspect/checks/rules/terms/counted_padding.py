@@ -39,8 +39,8 @@ def padding_findings(fact: CountedPadding) -> Iterator[Finding]:
         "which is the label of padded tokens: those of an embedding with padding_idx. Its mean is mostly that of "
         "padding.",
         places=place_of("loss", fact.used),
-        remedy=f"Give the loss of {line_of(fact.used)} ignore_index={fact.label}. If the model is to learn where a row "
-        "ends, keep the first of them only.",
+        remedy=f"Give the loss of {line_of(fact.used)} ignore_index={fact.label}. To learn where rows end, keep one a "
+        "row.",
     )
 
 
