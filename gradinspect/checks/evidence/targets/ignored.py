@@ -54,8 +54,9 @@ class _Seen(Struct):
 
 
 class _Padded(Struct):
-    """All calls on a line that ignore nothing: NOTE [Mostly padding]."""
+    """All calls on a line that ignore no class: NOTE [Mostly padding]."""
 
+    ignored: int  # the label, negative
     label: int = 0
     num_calls: int = 0
     num_mostly: int = 0  # calls with more padding than other labels
@@ -89,7 +90,7 @@ class IgnoredLog:
         if function == "embedding" and index < 0 and len(args) > 1:
             index += args[1].shape[0]
         if index < 0 and function == "cross_entropy" and _averages_all(args, kwargs) and self._is_padded is not None:
-            self._look_for_padding(self._padded.setdefault(number, _Padded()), ids, number)
+            self._look_for_padding(self._padded.setdefault(number, _Padded(ignored=index)), ids, number)
         elif index >= 0 and self._limit.allows(ids, number):
             kind: Literal["class", "item"] = "item" if function == "embedding" else "class"
             seen = self._seen.setdefault((number, index), _Seen(kind, index))
@@ -141,7 +142,7 @@ class IgnoredLog:
             labels = ops.masked_select(flat, self._is_padded)
             label, most = int(ops.item(ops.amin(labels))), int(ops.item(ops.amax(labels)))
             num_padding = int(ops.item(ops.sum(ops.eq(flat, label))))
-        is_known = seen.num_mostly == 0 or label == seen.label
+        is_known = label != seen.ignored and (seen.num_mostly == 0 or label == seen.label)
         if label == most and is_known and num_padding - len(labels) <= _BEYOND * num_padding:
             seen.label = label
             seen.num_mostly += 2 * num_padding > len(flat)

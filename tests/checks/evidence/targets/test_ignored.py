@@ -106,6 +106,22 @@ def test_padding_counts_as_much_as_tokens(length: int, options: dict[str, object
     assert [(one.label, one.num_calls) for one in found] == [(0, found[0].num_calls)] * count if count else not found
 
 
+def test_labels_that_are_ignored_do_not_count() -> None:
+    """By their value, as -100 is where nothing else is said, also where some tokens have it."""
+    head = nn.Linear(4, 10)
+
+    def step(label: int, **options: int) -> None:
+        ids = torch.randint(1, 10, (8, 12))
+        ids[:, 4:] = 0
+        labels = torch.where(ids == 0, label, ids)
+        labels[:, 0] = label
+        functional.cross_entropy(head(TABLE(ids)).flatten(0, 1), labels.flatten(), **options)
+
+    assert not facts_of(CountedPadding, lambda: step(-100))
+    assert not facts_of(CountedPadding, lambda: step(-1, ignore_index=-1))
+    assert len(facts_of(CountedPadding, lambda: step(3, ignore_index=-1))) == 1
+
+
 def test_the_label_after_the_last_token_may_be_padding() -> None:
     """Labels that are moved by one have padding beside a token in each row; a class that is frequent is none."""
     head = nn.Linear(4, 10)
