@@ -110,12 +110,12 @@ def test_labels_that_are_ignored_do_not_count() -> None:
     """By their value, as -100 is where nothing else is said, also where some tokens have it."""
     head = nn.Linear(4, 10)
 
-    def step(label: int, **options: int) -> None:
+    def step(label: int, ignore_index: int = -100) -> None:
         ids = torch.randint(1, 10, (8, 12))
         ids[:, 4:] = 0
         labels = torch.where(ids == 0, label, ids)
         labels[:, 0] = label
-        functional.cross_entropy(head(TABLE(ids)).flatten(0, 1), labels.flatten(), **options)
+        functional.cross_entropy(head(TABLE(ids)).flatten(0, 1), labels.flatten(), ignore_index=ignore_index)
 
     assert not facts_of(CountedPadding, lambda: step(-100))
     assert not facts_of(CountedPadding, lambda: step(-1, ignore_index=-1))
