@@ -78,11 +78,11 @@ def columns():
     return compare(layer(points[:, torch.randperm(16)]).amax(1), y)
 
 
-for step in (
+steps = (
     put_back, put_back_by_writing, sorted_together, sorted_in_python, by_torch, mixed, against_others, two_views,
     columns,
-):  # fmt: skip
-    for _ in range(5):
-        optimizer.zero_grad()
-        step().backward()
-        optimizer.step()
+)  # fmt: skip
+for _ in range(5):
+    optimizer.zero_grad()
+    torch.stack([step() for step in steps]).sum().backward()
+    optimizer.step()
