@@ -48,6 +48,7 @@ FAKE = {  # what cannot run on tensors without values
     "Distribution._validate_args",
     "Module._apply",
     "Tensor.__deepcopy__",
+    "Tensor.share_memory_",
     "Tensor.__format__",
     "_BaseDataLoaderIter.__next__",
     "os.rename",

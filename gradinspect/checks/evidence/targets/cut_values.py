@@ -161,7 +161,7 @@ def _is_whole(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 def _floats(given: Any) -> torch.Tensor | None:
     """Return a number, a list or an array of them as a tensor, if they are floats."""
     if type(given).__module__ == "numpy" and getattr(getattr(given, "dtype", None), "kind", "") == "f":
-        given = given.reshape(-1)[:MOST_ELEMENTS].tolist()
+        given = list(map(float, given.reshape(-1)[:MOST_ELEMENTS]))
     numbers = given if type(given) is list else [given]
     if not numbers or len(numbers) > MOST_ELEMENTS or any(type(one) is not float for one in numbers):
         return None
