@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import SwappedAverage
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Read
@@ -66,7 +67,7 @@ class AverageLog:
                 self.products[len(self._flow.calls)] = scaled
         elif isinstance(second, torch.Tensor):
             if function == "lerp":
-                self._lerp(first, second, kwargs.get("weight", args[2] if len(args) > 2 else None), number)
+                self._lerp(first, second, argument(args, kwargs, 2, "weight"), number)
             elif function == "add":
                 self._add(first, second, kwargs.get("alpha"), number)
             else:

@@ -16,6 +16,7 @@ import torch
 from msgspec import Struct
 from torch.nn import init
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit, is_small_and_readable
 from gradinspect.checks.facts.objectives import FilledPadding, OverwrittenValues
@@ -80,7 +81,7 @@ class InitialValueLog:
         if function == "embedding":
             self._look_up(args, kwargs, number)
             return
-        target = args[0] if args else kwargs.get("tensor")  # as torch.nn.init passes it on
+        target = argument(args, kwargs, 0, "tensor")  # as torch.nn.init passes it on
         memory = self._memory_of(target) if isinstance(target, torch.Tensor) else None
         if memory is None or number is None:
             return
@@ -144,7 +145,7 @@ class InitialValueLog:
 
     def _look_up(self, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at the padding row of the table of a lookup."""
-        row = kwargs.get("padding_idx", args[2] if len(args) > 2 else None)
+        row = argument(args, kwargs, 2, "padding_idx")
         seen = self._lookups.setdefault(number, _Padding())
         if type(row) is not int or seen.filled_by is not None or len(args) < 2:
             return

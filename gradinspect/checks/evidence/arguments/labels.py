@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.value_flow import OUTSIDE
@@ -58,7 +59,7 @@ class LabelLog:
     def note(self, loss: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call of a loss, given the frame that it is on. NOTE [Labels on purpose]."""
         place, wanted = _TARGETS[loss]
-        target = kwargs.get("target", args[place] if len(args) > place else None)
+        target = argument(args, kwargs, place, "target")
         if type(target) is not torch.Tensor or not target.is_cpu:
             return
         is_reduced = kwargs.get("reduction", "mean") != "none" and kwargs.get("weight") is None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit, is_small_and_readable
 from gradinspect.checks.facts.value_flow import OUTSIDE
@@ -62,7 +63,7 @@ class MaskLog:
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call, given the frame that it is on. NOTE [What is padding]."""
         if function == "embedding":
-            given: Any = args[0] if args else kwargs.get("input")
+            given: Any = argument(args, kwargs, 0, "input")
             if type(given) is torch.Tensor and len(given.shape) == 2 and given.is_cpu:
                 self._ids = [*self._ids[1 - _KEPT :], HiddenRef(given)]
             return
@@ -107,11 +108,11 @@ def _mask_of(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _
     """Return the mask of a call that hides positions."""
     places = {"masked_fill": (1, "mask", 2, "value"), "where": (0, "condition", 2, "other")}
     if function not in places:
-        given = kwargs.get("attn_mask", args[3] if len(args) > 3 else None)
+        given = argument(args, kwargs, 3, "attn_mask")
         return _Mask(given, hides=False) if type(given) is torch.Tensor and given.dtype == torch.bool else None
     place, name, other, value = places[function]
-    given = kwargs.get(name, args[place] if len(args) > place else None)
-    filled = kwargs.get(value, args[other] if len(args) > other else None)
+    given = argument(args, kwargs, place, name)
+    filled = argument(args, kwargs, other, value)
     if type(given) is not torch.Tensor or given.dtype != torch.bool:
         return None
     is_hidden = isinstance(filled, int | float) and filled <= LARGE

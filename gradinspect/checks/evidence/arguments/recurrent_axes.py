@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE
 from gradinspect.checks.facts.values import LastAlongBatch
@@ -104,7 +105,7 @@ def _places(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tu
     if function == "getitem":
         index = args[1] if len(args) > 1 else None
         return index if isinstance(index, tuple) else (index,)
-    axis, place = kwargs.get("dim", args[1] if len(args) > 1 else None), kwargs.get("index", args[-1])
+    axis, place = argument(args, kwargs, 1, "dim"), kwargs.get("index", args[-1])
     if function in _OVER_AXIS:
         axes = axis if isinstance(axis, tuple | list) else (axis,)
         place = 0 if len(axes) > 1 else function  # a number on axis 0 shows that the program knows its axes

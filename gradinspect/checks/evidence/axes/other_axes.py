@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import OtherAxis
 from gradinspect.checks.facts.value_flow import OUTSIDE
@@ -48,11 +49,11 @@ class OtherAxisLog:
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        first: Any = args[0] if args else kwargs.get("input")
+        first: Any = argument(args, kwargs, 0, "input")
         if type(first) is not torch.Tensor or len(first.shape) < 2:
             return
         if function == "softmax":
-            if self._is_shared_out(first, kwargs.get("dim", args[1] if len(args) > 1 else None)):
+            if self._is_shared_out(first, argument(args, kwargs, 1, "dim")):
                 self._shared_out.add(len(self._flow.calls))
         elif self._shared_out:
             self._multiplied(first, number)

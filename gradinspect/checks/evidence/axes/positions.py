@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import BatchPositions
 from gradinspect.checks.facts.value_flow import OUTSIDE
@@ -48,7 +49,7 @@ class PositionLog:
         """Look at a call that has returned, given the frame that it is on."""
         if function in _ATTENTIONS:
             if self._added:
-                self._attend(function, kwargs.get("query", args[0] if args else None), number)
+                self._attend(function, argument(args, kwargs, 0, "query"), number)
         elif len(args) == 2 and type(args[0]) is torch.Tensor and isinstance(args[1], torch.Tensor):
             x, table = args if args[0].shape[1:2] != (1,) else args[::-1]
             if self._is_sliced_by_first_axis(x, table):

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from gradinspect.checks.evidence.objectives.regressions import SAME_VALUES
+from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.objectives.regressions import LOSSES_OF_TARGETS, SAME_VALUES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import FlattenedApart, Move, MovedByView
 from gradinspect.checks.facts.value_flow import OUTSIDE, Read
@@ -21,10 +22,6 @@ from gradinspect.graph import Frame
 
 LEAST_CALLS = 2  # of a line
 _VIEWS = frozenset(("view", "reshape", "flatten"))
-_LOSSES = frozenset((
-    "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-))  # fmt: skip
 _Shape = tuple[int, ...]
 
 
@@ -52,7 +49,7 @@ class _Apart(Struct):
 class ViewLog:
     """Looks at shapes. NOTE [Moved on purpose]."""
 
-    functions = _VIEWS | _LOSSES
+    functions = _VIEWS | LOSSES_OF_TARGETS
 
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made the arguments."""
@@ -66,8 +63,8 @@ class ViewLog:
         given = args[0] if args else None
         if not isinstance(given, torch.Tensor):
             return
-        if function in _LOSSES:
-            self._compare(function, given, kwargs.get("target", args[1] if len(args) > 1 else None), number)
+        if function in LOSSES_OF_TARGETS:
+            self._compare(function, given, argument(args, kwargs, 1, "target"), number)
             return
         before = tuple(given.shape)
         after = _shape_after(function, before, args, kwargs) if len(before) > 1 else ()

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.objectives import RepeatedTerm, UnlikeReductions
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, all_behind
@@ -88,7 +89,7 @@ class AddedTermLog:
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], _number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        first: Any = args[0] if args else kwargs.get("input")
+        first: Any = argument(args, kwargs, 0, "input")
         if type(first) is not torch.Tensor or not first.requires_grad or not first.shape:
             return
         call, num_axes = len(self._flow.calls), len(first.shape)
@@ -97,7 +98,7 @@ class AddedTermLog:
             if kind is not None:
                 self._reduced[call] = _Reduced(kind, first.shape[0])
             return
-        axes = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        axes = argument(args, kwargs, 1, "dim")
         if axes is None or num_axes == 1:
             self._reduced[call] = _Reduced("sum" if function == "sum" else "mean", first.shape[0])
         elif _has_first(axes, num_axes):

@@ -15,7 +15,10 @@ SUMS = ADDS | PRODUCTS | frozenset((
     "neg", "div", "truediv", "true_divide", "sum", "mean", "stack", "cat", "unsqueeze", "squeeze", "view", "reshape",
     "flatten", "float", "to", "clone", "getitem",
 ))  # fmt: skip
-_LOSSES = frozenset(("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"))
+REGRESSIONS = frozenset(("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"))
+LOSSES_OF_TARGETS = REGRESSIONS | frozenset((
+    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+))  # fmt: skip
 _ERRORS = frozenset(("pow", "square", "abs"))
 _DIFFERENCES = frozenset(("sub", "rsub"))
 
@@ -38,7 +41,7 @@ def regressions(calls: Sequence[Call], root: Read) -> Iterator[Regression]:
     for number in calls_behind(calls, root, SUMS | _ERRORS):
         call = calls[number]
         name = call.name.strip("_")
-        if len(call.reads) >= 2 and name in _LOSSES:
+        if len(call.reads) >= 2 and name in REGRESSIONS:
             yield Regression(number, *call.reads[:2])
         elif name in _ERRORS and len(call.reads) == 1 and call.reads[0].leads_back:
             difference = calls[call.reads[0].call]

@@ -8,6 +8,7 @@ from weakref import ReferenceType, ref
 
 from torch.optim import lr_scheduler
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.rates.paces import SCHEDULES, PaceLog
 from gradinspect.checks.evidence.rates.plateaus import PlateauLog
 from gradinspect.checks.evidence.rates.scheduler_sources import MadeScheduler, made_scheduler
@@ -41,7 +42,7 @@ class ScheduleLog:
         if type(scheduler) is lr_scheduler.ReduceLROnPlateau:
             self._names[key] = one.name
             log = self._plateaus.setdefault(key, PlateauLog(file, line, number))
-            log.note(scheduler, args[0] if args else kwargs.get("metrics"))
+            log.note(scheduler, argument(args, kwargs, 0, "metrics"))
         elif _name(scheduler) in SCHEDULES and one.num_steps:
             self._names[key] = one.name
             self._paces.setdefault(key, PaceLog(file, line, scheduled=number)).note(scheduler, one.num_steps)

@@ -17,6 +17,7 @@ from msgspec import Struct
 from torch.autograd.function import BackwardCFunction
 from torch.optim.optimizer import Optimizer
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.objectives.regressions import leaves_behind, live_behind
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
@@ -64,8 +65,8 @@ class AdversaryLog:
 
     def note(self, _loss: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        scores: Any = args[0] if args else kwargs.get("input")
-        target: Any = kwargs.get("target", args[1] if len(args) > 1 else None)
+        scores: Any = argument(args, kwargs, 0, "input")
+        target: Any = argument(args, kwargs, 1, "target")
         count = self._num_calls.get(number, 0)
         if number in self._varied or count >= MOST_CALLS or not isinstance(scores, torch.Tensor):
             return

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from gradinspect.checks.evidence.objectives.regressions import SAME_VALUES
+from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.objectives.regressions import REGRESSIONS, SAME_VALUES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import CutTargets
@@ -33,7 +34,6 @@ MOST_CASTS = 20_000
 _WHOLE = frozenset((torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8))
 _METHODS = {"long": torch.int64, "int": torch.int32, "short": torch.int16}
 _MAKERS = frozenset(("tensor", "as_tensor"))
-_LOSSES = frozenset(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
 _SCALES = frozenset(("mul", "rmul", "div", "truediv", "add", "radd", "sub", "clamp", "abs"))
 _DRAWS = frozenset(("rand", "randn", "rand_like", "randn_like", "uniform", "normal"))
 _PASSING = SAME_VALUES | frozenset(("stack", "cat", "index_select", "double", "type", "select", "unbind", "split"))
@@ -79,7 +79,7 @@ class _Seen(Struct):
 class CutLog:
     """Looks at casts to whole numbers, and at what regressions compare."""
 
-    functions = _LOSSES | _MAKERS | frozenset(_METHODS) | frozenset(("to", "type"))
+    functions = REGRESSIONS | _MAKERS | frozenset(_METHODS) | frozenset(("to", "type"))
 
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
         """Share the calls; what is too large is counted."""
@@ -91,7 +91,7 @@ class CutLog:
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        if function in _LOSSES:
+        if function in REGRESSIONS:
             self._compare(function, args, kwargs, number)
         elif args and len(self._calls) < MOST_CASTS and _is_whole(function, args, kwargs):
             values = self._values(args[0], number)
@@ -116,7 +116,7 @@ class CutLog:
         return made != OUTSIDE and calls[made].name.strip("_") in _DRAWS
 
     def _compare(self, loss: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
-        target: Any = kwargs.get("target", args[1] if len(args) > 1 else None)
+        target: Any = argument(args, kwargs, 1, "target")
         if not self._calls or type(target) is not torch.Tensor or target.requires_grad:
             return
         seen = self._seen.setdefault(number, _Seen(loss))

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import CountedPadding, IgnoredClass
 from gradinspect.graph import Frame
@@ -82,9 +83,9 @@ class IgnoredLog:
             self._look_for_blank(args, kwargs, number)
             return
         place, name, at = (0, "input", 2) if function == "embedding" else (1, "target", 4)
-        ids: Any = kwargs.get(name, args[place] if len(args) > place else None)
+        ids: Any = argument(args, kwargs, place, name)
         option = "padding_idx" if function == "embedding" else "ignore_index"
-        index = kwargs.get(option, args[at] if len(args) > at else None)
+        index = argument(args, kwargs, at, option)
         if type(index) is not int or type(ids) is not torch.Tensor or not ids.is_cpu or ops.is_floating_point(ids):
             return
         if function == "embedding" and index < 0 and len(args) > 1:
@@ -201,6 +202,5 @@ def _is_like_others(seen: _Seen, num_all: int, others: int) -> bool:
 
 def _averages_all(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Return whether cross_entropy takes the mean of all labels, and gives none of them a weight."""
-    names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction")
-    given = dict(zip(names, args, strict=False)) | dict(kwargs)
-    return given.get("weight") is None and given.get("reduction", "mean") == "mean"
+    reduction = argument(args, kwargs, 6, "reduction")
+    return argument(args, kwargs, 2, "weight") is None and reduction in (None, "mean")

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.objectives.regressions import LOSSES_OF_TARGETS
 from gradinspect.checks.evidence.targets.orders import EACH_ALONE
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.targets import OneOrder
@@ -25,10 +27,6 @@ MOST_CALLS = 6
 MOST_ORDERS = 10_000
 _SORTS = frozenset(("sort", "argsort"))
 _PICKS = frozenset(("getitem", "index_select"))
-_LOSSES = frozenset((
-    "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-))  # fmt: skip
 _RESTORING = _SORTS | frozenset(("scatter", "index_copy", "index_put", "setitem", "gather"))
 _OWN_STATE = frozenset(("batch_norm", "layer_norm", "group_norm", "instance_norm"))  # read buffers
 _NO_DATA = frozenset(("arange", "eye", "zeros", "ones", "full", "empty", "linspace", "zeros_like", "ones_like",
@@ -48,7 +46,7 @@ class _Seen(Struct):
 class OneOrderLog:
     """Looks at orders. NOTE [One side only]."""
 
-    functions = _SORTS | _PICKS | _LOSSES | frozenset(("randperm",))
+    functions = _SORTS | _PICKS | LOSSES_OF_TARGETS | frozenset(("randperm",))
 
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made inputs and targets."""
@@ -59,7 +57,7 @@ class OneOrderLog:
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        if function in _LOSSES:
+        if function in LOSSES_OF_TARGETS:
             if self._lengths and self._picks:
                 self._compare(args, kwargs, number)
         elif function in _PICKS:
@@ -71,8 +69,8 @@ class OneOrderLog:
                 self._lengths[len(self._flow.calls)] = length
 
     def _compare(self, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
-        scores: Any = args[0] if args else kwargs.get("input")
-        target: Any = kwargs.get("target", args[1] if len(args) > 1 else None)
+        scores: Any = argument(args, kwargs, 0, "input")
+        target: Any = argument(args, kwargs, 1, "target")
         if type(scores) is not torch.Tensor or type(target) is not torch.Tensor or not ops.dim(target):
             return
         seen = self._seen.setdefault(number, _Seen())

@@ -23,6 +23,8 @@ import torch
 from msgspec import Struct
 from torch.utils.data import dataloader, sampler
 
+from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.objectives.regressions import LOSSES_OF_TARGETS
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.targets import TwoOrders
 from gradinspect.checks.facts.value_flow import OUTSIDE, ancestors
@@ -56,10 +58,7 @@ class _Seen(Struct):
 class OrderLog:
     """Looks at permutations. NOTE [Drawn apart on purpose]."""
 
-    functions = _JOINS | frozenset((
-        "randperm", "sub", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
-        "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    ))  # fmt: skip
+    functions = _JOINS | LOSSES_OF_TARGETS | frozenset(("randperm", "sub"))
 
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made inputs and targets."""
@@ -79,11 +78,11 @@ class OrderLog:
             if self._drawn:
                 self._collate()
             return
-        target = kwargs.get("target", args[1] if len(args) > 1 else None)
+        target = argument(args, kwargs, 1, "target")
         if len(self._lengths) < 2 or type(target) is not torch.Tensor or target.requires_grad:
             return
         seen = self._seen.setdefault(number, _Seen())
-        scores = args[0] if args else kwargs.get("input")
+        scores = argument(args, kwargs, 0, "input")
         if not seen.are_apart or seen.num_calls >= MOST_CALLS or type(scores) is not torch.Tensor:
             return
         seen.num_calls += 1
@@ -98,7 +97,7 @@ class OrderLog:
             seen.first, seen.second = self._flow.calls[first].frame, self._flow.calls[second].frame
 
     def _draw(self, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
-        length = args[0] if args else kwargs.get("n")
+        length = argument(args, kwargs, 0, "n")
         if type(length) is not int or number is None:
             return
         call = len(self._flow.calls)

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from gradinspect.checks.evidence.objectives.regressions import made_by
+from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.objectives.regressions import REGRESSIONS, made_by
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import OutOfReach
@@ -49,7 +50,7 @@ class _Seen(Struct):
 class RangeLog:
     """Looks at regressions. NOTE [Out of reach]."""
 
-    functions = frozenset(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
+    functions = REGRESSIONS
 
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
         """Share the calls that made the predictions; what is too large is counted."""
@@ -59,8 +60,8 @@ class RangeLog:
 
     def note(self, loss: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        first: Any = args[0] if args else kwargs.get("input")
-        second: Any = kwargs.get("target", args[1] if len(args) > 1 else None)
+        first: Any = argument(args, kwargs, 0, "input")
+        second: Any = argument(args, kwargs, 1, "target")
         sides = ((first, second), (second, first))
         for prediction, target in sides:
             if type(prediction) is not torch.Tensor or type(target) is not torch.Tensor:

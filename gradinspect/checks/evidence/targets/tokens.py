@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import TokenOffset
@@ -71,7 +72,7 @@ class TokenLog:
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        given: Any = args[0] if args else kwargs.get("input")
+        given: Any = argument(args, kwargs, 0, "input")
         if type(given) is not torch.Tensor:
             return
         place = len(self._flow.calls)
@@ -82,7 +83,7 @@ class TokenLog:
         elif function == "embedding":
             self._look_up(given, place, number)
         elif function in ("cross_entropy", "nll_loss"):
-            self._compare(given, kwargs.get("target", args[1] if len(args) > 1 else None), number)
+            self._compare(given, argument(args, kwargs, 1, "target"), number)
         elif _is_causal(function, args, kwargs):
             self._causal.add(place)
 

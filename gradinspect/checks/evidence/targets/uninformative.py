@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.objectives.regressions import SAME_VALUES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
@@ -69,8 +70,8 @@ class UninformativeLog:
 
     def note(self, loss: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        scores: Any = args[0] if args else kwargs.get("input")
-        target: Any = kwargs.get("target", args[1] if len(args) > 1 else None)
+        scores: Any = argument(args, kwargs, 0, "input")
+        target: Any = argument(args, kwargs, 1, "target")
         seen = self._seen.setdefault(number, _Seen(loss))
         if type(target) is not torch.Tensor or type(scores) is not torch.Tensor or seen.num_calls >= MOST_CALLS:
             return

@@ -20,6 +20,7 @@ from torch import nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
+from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.in_place.lagging_buffers import LaggingBuffersLog
 from gradinspect.checks.evidence.in_place.refilled import RefilledLog
 from gradinspect.checks.evidence.in_place.shared_weights import SharingWeights
@@ -363,7 +364,7 @@ class TrainingLog:
             self._scaled.note(scaler, result)
 
     def _on_load(self, module: Any, args: Any, kwargs: Any, result: Any, frame: FrameType) -> None:
-        state = args[0] if args else kwargs.get("state_dict")
+        state = argument(args, kwargs, 0, "state_dict")
         found = unloaded(module, state, result, self._frame(self._number(frame)))
         with plain_tensors_only():
             self._sharing.loaded(module, state, frame)

@@ -6,6 +6,7 @@ A target through which gradients flow may belong to a residual that is to be min
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from gradinspect.checks.evidence.objectives.regressions import REGRESSIONS
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors, calls_behind
 from gradinspect.checks.findings import line_of
 from gradinspect.graph import Frame
@@ -15,7 +16,6 @@ _LINEAR = frozenset((
     "clone", "getitem",
 ))  # fmt: skip
 _SUMS = _LINEAR | frozenset(("sum", "mean", "div", "truediv", "stack"))
-_REGRESSIONS = frozenset(("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"))
 
 
 class Bootstrap(NamedTuple):
@@ -29,7 +29,7 @@ def bootstraps(calls: Sequence[Call], root: Read) -> Iterator[Bootstrap]:
     """Find the losses behind a root whose target has a gradient to the same parameters as the prediction."""
     for number in calls_behind(calls, root, _SUMS):
         call = calls[number]
-        if call.name not in _REGRESSIONS or len(call.reads) < 2:
+        if call.name not in REGRESSIONS or len(call.reads) < 2:
             continue
         prediction, target = call.reads[:2]
         are_live = target.leads_back and prediction.leads_back
