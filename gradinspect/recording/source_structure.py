@@ -36,6 +36,12 @@ def whole_tree(file: str) -> ast.AST:
     return tree
 
 
+def function_or_file(file: str, line: int) -> ast.AST:
+    """Return the function that a line is in, or else all of its file."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return next((one for one in enclosing(file, line) if isinstance(one, kinds)), whole_tree(file))
+
+
 def first_line(node: ast.AST) -> int:
     """Return the line on which a statement begins, with its decorators."""
     lines: list[int] = [getattr(node, "lineno", 0), *(part.lineno for part in getattr(node, "decorator_list", ()))]
@@ -67,14 +73,14 @@ def own_sources(text: str) -> Iterator[str]:
 
 def calls_of(file: str, name: str) -> Iterator[ast.Call]:
     """Yield the calls of a method in a file."""
-    for node in ast.walk(_tree(file) or ast.Module([], [])):
+    for node in ast.walk(whole_tree(file)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
             yield node
 
 
 def calls_named(file: str, name: str) -> Iterator[ast.Call]:
     """Yield the calls of a function in a file, by the last part of its name."""
-    for node in ast.walk(_tree(file) or ast.Module([], [])):
+    for node in ast.walk(whole_tree(file)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name:
             yield node
 
@@ -86,14 +92,14 @@ def calls_at(file: str, name: str, line: int) -> Iterator[Any]:
 
 def assignments_of(file: str, name: str) -> Iterator[ast.Assign]:
     """Yield the statements that assign a variable or an attribute, by its text: `self.target`."""
-    for node in ast.walk(_tree(file) or ast.Module([], [])):
+    for node in ast.walk(whole_tree(file)):
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == name for target in node.targets):
             yield node
 
 
 def state_line(file: str, key: str) -> int | None:
     """Return the first line that assigns what is kept under a key, as `state["momentum"] = grad` does."""
-    for node in ast.walk(_tree(file) or ast.Module([], [])):
+    for node in ast.walk(whole_tree(file)):
         for target in node.targets if isinstance(node, ast.Assign) else ():
             match target:
                 case ast.Subscript(slice=ast.Constant(value=name)) if name == key:
@@ -118,11 +124,10 @@ def assignment_before(file: str, name: str, line: int) -> ast.Assign | None:
 
 def first_read(file: str, name: str, after: int, before: int) -> int | None:
     """Return the first line between two others that reads a variable of the function around the second one."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    inside = next((one for one in enclosing(file, before) if isinstance(one, kinds)), _tree(file))
+    inside = function_or_file(file, before)
     lines = [
         one.lineno
-        for one in ast.walk(inside or ast.Module([], []))
+        for one in ast.walk(inside)
         if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
     ]
     return min((line for line in lines if after < line < before), default=None)
@@ -133,7 +138,7 @@ def forgotten_assignments(file: str) -> Iterator[tuple[str, ast.Assign]]:
 
     What a function writes in place, as `p = p.mul_(2)`, is no such assignment.
     """
-    for loop in ast.walk(_tree(file) or ast.Module([], [])):
+    for loop in ast.walk(whole_tree(file)):
         if isinstance(loop, ast.For) and any(text in ast.unparse(loop.iter) for text in _OVER_TENSORS):
             names = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
             for node in _outside_of_loops(loop.body):
@@ -169,7 +174,7 @@ def _writes_in_place(value: ast.expr) -> bool:
 
 def makers_of(file: str, name: str) -> Iterator[int]:
     """Yield the lines of a file that call a class by its name: `nn.LayerNorm(1)`, `LayerNorm(1)`."""
-    for node in ast.walk(_tree(file) or ast.Module([], [])):
+    for node in ast.walk(whole_tree(file)):
         match node:
             case ast.Call(func=ast.Attribute(attr=found) | ast.Name(id=found)) if found == name:
                 yield node.lineno
@@ -177,21 +182,21 @@ def makers_of(file: str, name: str) -> Iterator[int]:
 
 def lines_that_only_name(file: str, name: str) -> Iterator[int]:
     """Yield the lines of a file that name a method and do not call it: `optimizer.step`."""
-    for node in ast.walk(_tree(file) or ast.Module([], [])):
+    for node in ast.walk(whole_tree(file)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == name:
             yield node.lineno
 
 
 def attribute_writes(file: str, name: str) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
     """Yield what an attribute is set of in a file, and what is around it, the innermost first, in order of lines."""
-    written = [target for node in ast.walk(_tree(file) or ast.Module([], [])) for target in _written(node, name)]
+    written = [target for node in ast.walk(whole_tree(file)) for target in _written(node, name)]
     for target in sorted(written, key=lambda target: target.lineno):
         yield target, enclosing(file, target.lineno)
 
 
 def attribute_reads(file: str, name: str) -> Iterator[str]:
     """Write what an attribute is read of in a file: `self`."""
-    for node in ast.walk(_tree(file) or ast.Module([], [])):
+    for node in ast.walk(whole_tree(file)):
         if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
             yield ast.unparse(node.value)
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from gradinspect.checks.facts.backward_calls import StoredAt, StoredLine
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import FrameTable, is_own_file, short_file_name
-from gradinspect.recording.source_structure import enclosing, whole_tree
+from gradinspect.recording.source_structure import enclosing, function_or_file
 from gradinspect.recording.source_text import line_of
 
 _ADDING = ("append", "appendleft", "add", "put", "push", "insert", "setdefault")
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def storing(frames: FrameTable, base_folder: Path) -> StoredAt:
@@ -37,14 +36,12 @@ def storing(frames: FrameTable, base_folder: Path) -> StoredAt:
 
 def _stores(file: str, line: int) -> Iterator[tuple[ast.stmt, str]]:
     """Yield the statements that keep what a line assigns, with the name of what they keep."""
-    around = enclosing(file, line)
-    statement = next((one for one in around if isinstance(one, ast.stmt)), None)
+    statement = next((one for one in enclosing(file, line) if isinstance(one, ast.stmt)), None)
     if not isinstance(statement, ast.Assign):
         return
     targets = [part for target in statement.targets for part in ast.walk(target)]
     names = {part.id for part in targets if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    scope = next((one for one in around if isinstance(one, _FUNCTIONS)), whole_tree(file))
-    for one in ast.walk(scope):
+    for one in ast.walk(function_or_file(file, line)):
         name = _kept(one)
         if isinstance(one, ast.stmt) and name in names and one.lineno >= statement.lineno:
             yield one, str(name)

@@ -17,11 +17,11 @@ from gradinspect.recording.source_structure import enclosing
 
 LEAST_SCHEDULED = 2  # steps of a scheduler, with the same number of steps of its optimizer before each
 _PAST = 1.5  # times its length
-SCHEDULES = {  # the attribute with the length, and the place and the name of the argument
-    "CosineAnnealingLR": ("T_max", 1, "T_max"),
-    "OneCycleLR": ("total_steps", 2, "total_steps"),
-    "LinearLR": ("total_iters", 3, "total_iters"),
-    "PolynomialLR": ("total_iters", 1, "total_iters"),
+SCHEDULES = {  # the place of the argument with the length, and its name, which the attribute has too
+    "CosineAnnealingLR": (1, "T_max"),
+    "OneCycleLR": (2, "total_steps"),
+    "LinearLR": (3, "total_iters"),
+    "PolynomialLR": (1, "total_iters"),
 }
 
 
@@ -49,7 +49,7 @@ class PaceLog:
     def note(self, scheduler: Any, num_steps: int) -> None:
         """Note a step."""
         name = type(scheduler).__name__
-        length = getattr(scheduler, SCHEDULES[name][0], None)
+        length = getattr(scheduler, SCHEDULES[name][1], None)
         if not isinstance(length, int):
             return
         self.name, self.length = name, length
@@ -75,19 +75,20 @@ class PaceLog:
 
 
 def _counts_epochs(made: MadeScheduler) -> Pace | None:
-    length = made.argument(1, "T_max")
+    place, name = SCHEDULES[made.name]
+    length = made.argument(place, name)
     if length is None:
         return None
     text = made.meaning(length)
     is_told = not {unparse(length), text}.isdisjoint(numbers_of_loops(made.file)) and "len(" not in text
-    return Pace("epochs", f"T_max={unparse(length)}", made) if is_told else None
+    return Pace("epochs", f"{name}={unparse(length)}", made) if is_told else None
 
 
 def _counts_batches(made: MadeScheduler) -> Pace | None:
     per_epoch = made.argument(4, "steps_per_epoch") if made.has("steps_per_epoch") else None
     if per_epoch is not None:
         return Pace("batches", f"steps_per_epoch={unparse(per_epoch)}", made)
-    _, place, name = SCHEDULES[made.name]
+    place, name = SCHEDULES[made.name]
     length = made.argument(place, name)
     if length is None or "len(" not in made.meaning(length):
         return None
