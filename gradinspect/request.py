@@ -50,6 +50,7 @@ class Request:
     hint: float | None = None  # the number that every read of a fake scalar gets
     reads: ReadValues | None = None  # what real steps have read, to be read again on fake tensors
     device: str | None = None  # of fake tensors for which the program names none
+    keeps_files: bool = False  # put back what the program has written: NOTE [Files are put back] in `kept_files`
     job: FakeJob | None = None  # be this rank of it; the other ranks are not there
     counts_as_cuda: bool = False  # put storages into blocks as CUDA's caching allocator does
     creates_graph: bool = False  # record the graph that backward itself builds

@@ -57,6 +57,7 @@ FAKE = {  # what cannot run on tensors without values
     "shutil.copy2",
     "shutil.copyfile",
     "shutil.move",
+    "torch.jit.save",
     "torch.load",
     "torch.save",
     "torch.serialization.load",

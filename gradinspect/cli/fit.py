@@ -95,6 +95,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         request,
         device=device if moves else None,
         fake=not real,
+        keeps_files=not real,
         answers_reads=not real,
         hint=hint,
         values_hint=VALUES_HINT,

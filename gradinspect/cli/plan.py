@@ -67,6 +67,7 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
     asked = replace(
         request,
         fake=True,
+        keeps_files=True,
         answers_reads=True,
         hint=hint,
         values_hint=_VALUES_HINT,

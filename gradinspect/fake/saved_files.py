@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import nn
 
+from gradinspect.kept_files.run import about_to_write
 from gradinspect.recording.values.storages import storage_of
 from gradinspect.torch_api.fakes import FakeTensor, device_of, unset_fake_temporarily
 from gradinspect.torch_api.modes import unobserved
@@ -119,6 +120,20 @@ class SavedFiles:
             return dst
 
         return move
+
+
+def announced_writes() -> Iterator[Patch]:
+    """Yield patches of what writes files unseen by Python. NOTE [Files are put back] in `kept_files`."""
+
+    def announcing(original: _Function) -> _Function:
+        def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+            about_to_write(f)
+            return original(obj, f, *args, **kwargs)
+
+        return save
+
+    for holder in (torch, torch.serialization, torch.jit):
+        yield Patch(holder, "save", announcing)
 
 
 def _path_of(file: Any) -> str | None:

@@ -20,6 +20,7 @@ from struct import Struct
 from threading import active_count
 from typing import Any
 
+from gradinspect.kept_files import run as kept_files
 from gradinspect.runner.forked import Send, be_child, fork, hide_output, read_all, write_all
 
 _waitid: Any = getattr(os, "waitid", None)
@@ -118,6 +119,7 @@ class WaitingRun:
         sent = read_all(self._answers, size)
         if not is_copy:
             self.close()
+        kept_files.put_back()
         return sent, status
 
     def close(self) -> int:
@@ -130,7 +132,9 @@ class WaitingRun:
         close(self._asks)
         read_all(self._answers)
         close(self._answers)
-        return waitstatus_to_exitcode(waitpid(self._pid, 0)[1])
+        status = waitstatus_to_exitcode(waitpid(self._pid, 0)[1])
+        kept_files.put_back()
+        return status
 
 
 def _open_files() -> set[tuple[int, int]]:

@@ -22,6 +22,7 @@ from typing import Any
 from weakref import finalize
 
 from gradinspect.errors import GradInspectError
+from gradinspect.kept_files import run as kept_files
 
 Send = Callable[[bytes], None]
 fork: Any = getattr(os, "fork", None)  # Windows has none
@@ -81,7 +82,9 @@ def run_forked(run: Callable[[Send], None], *, is_silent: bool) -> tuple[bytes, 
         waitpid(pid, 0)
         raise
     close(source)
-    return sent, waitstatus_to_exitcode(waitpid(pid, 0)[1])
+    status = waitstatus_to_exitcode(waitpid(pid, 0)[1])
+    kept_files.put_back()
+    return sent, status
 
 
 def run_in_copy(work: Callable[[], bytes], *, seconds: float | None = None) -> bytes:

@@ -14,9 +14,11 @@ from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, Scr
 from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.fake.ranks import fake_ranks
 from gradinspect.fake.read_values import ReplayedReads
+from gradinspect.fake.saved_files import announced_writes
 from gradinspect.fake.values import AnsweredReads
 from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
+from gradinspect.kept_files import run as kept_files
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor, final_outputs, outputs_in
 from gradinspect.recording.recorder import Recorder
@@ -90,6 +92,8 @@ class Session(Generic[T]):
                 "'--world-size' is for ranks that are not there, which cannot send values.",
                 "Remove --real or --try, or run all ranks: torchrun -m gradinspect.",
             )
+        if request.fake or request.keeps_files:
+            kept_files.begin()
         self.failure: str | None = None  # how the program failed after it was recorded
         self.exit_code = 0  # of a program that ran to its end
         self.is_delivered = False
@@ -139,6 +143,7 @@ class Session(Generic[T]):
         """
         program = self._run.program
         with ExitStack() as stack:
+            stack.callback(kept_files.put_back)  # when the program's files are closed, and its functions are gone
             stack.callback(self._restore)
             if self._request.quiet:
                 self._process_state.hide_stdout()
@@ -176,7 +181,10 @@ class Session(Generic[T]):
         return result
 
     def _enter_conditions(self, stack: ExitStack) -> None:
-        """Let the program compile nothing, be without values, or be one of ranks that are not there."""
+        """Let the program compile nothing, change no file, have no values, or be a rank of a job that is not there."""
+        if self._request.fake or self._request.keeps_files:
+            stack.enter_context(kept_files.kept())
+            stack.enter_context(patched(*announced_writes()))
         if self._request.eager:
             stack.enter_context(compiling_nothing())
         if self._run.fake is not None:
@@ -395,6 +403,7 @@ class Session(Generic[T]):
         def _exit(status: int) -> None:
             if getpid() == self._run.interceptor.pid:
                 self._deliver_early()
+                kept_files.put_back()
             original(status)
 
         os._exit = _exit  # type: ignore[assignment]

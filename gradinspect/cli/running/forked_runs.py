@@ -13,6 +13,7 @@ from gradinspect.cli.running.questions import Question
 from gradinspect.errors import INTERRUPTED, GradInspectError, InternalError, MissingValuesError, ScriptFailedError
 from gradinspect.graph import Record
 from gradinspect.isolation import Imports
+from gradinspect.kept_files import run as kept_files
 from gradinspect.request import Request
 from gradinspect.runner.branches import Branches, WaitingRun
 from gradinspect.runner.forked import Send, device_is_lost, load_for_children, run_forked
@@ -54,6 +55,8 @@ class ForkedRuns:
         Args:
             request: What will run.
         """
+        if request.fake or request.keeps_files:
+            kept_files.begin()
         self._imports = Imports()
         self._session: ModuleType = import_session(self._imports, cast("Program", request.source), request)
         import_packages(("fake", "observers"))  # else each child imports them
