@@ -255,6 +255,18 @@ for _ in range(2):
     optimizer.step()
     optimizer.zero_grad()
 """,
+    "sparse products": _HEAD + """
+rows, shifts = torch.arange(200).repeat(5), torch.arange(5).repeat_interleave(200)
+graph = torch.sparse_coo_tensor(torch.stack((rows, (rows * 7 + shifts) % 200)), torch.rand(1000), (200, 200)).coalesce()
+first, second, third = (nn.Linear(24, 24) for _ in range(3))
+optimizer = torch.optim.Adam([*first.parameters(), *second.parameters(), *third.parameters()])
+for _ in range(2):
+    x = F.relu(torch.spmm(graph, first(torch.randn(200, 24))))
+    x = F.relu(torch.sparse.mm(graph * 2, second(x)))
+    torch.sparse.addmm(torch.zeros(200, 24), graph, third(x)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""",
 }  # fmt: skip
 MEASURED = ("Adam", "AdamW foreach", "GPT, tied", "GPT, checkpointed", "accumulation", "gradients that meet", "LSTM",
             "convolutions")  # fmt: skip

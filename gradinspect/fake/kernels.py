@@ -5,6 +5,12 @@ Batch, layer and group norm of a half-precision input with float32 weights keep 
 the shape functions say half. oneDNN's recurrent layers keep a workspace whose size only oneDNN knows; the shape
 function says none, so the layer is run once on zeros to find out. A few losses are reduced within the memory of the
 unreduced ones, which the scalar then keeps. All were compared op by op on torch 2.13.
+
+NOTE [Elements of sparse tensors]
+A fake sparse tensor knows how many elements it has, but what is made of it has none: its transpose, a copy, a multiple.
+It gets as many here. So does the sum of two that have as many, which are gradients of one tensor, and at the same
+places. A mask says itself how many it keeps. `coalesce()` adds up elements of the same place, so it may keep fewer; as
+in the adjacency of a graph, none are taken to be there twice, and the reader is told.
 """
 
 from collections.abc import Callable
@@ -12,8 +18,9 @@ from typing import Any
 
 import torch
 
-from gradinspect.torch_api.fakes import FakeTensor, answers_device, unset_fake_temporarily
+from gradinspect.torch_api.fakes import FakeTensor, answers_device, num_elements, unset_fake_temporarily, with_elements
 from gradinspect.torch_api.modes import TorchDispatchMode
+from gradinspect.torch_api.operators import operator_name
 
 _HALF = (torch.float16, torch.bfloat16)
 _ATEN = torch.ops.aten
@@ -29,11 +36,19 @@ _REDUCTION_PLACE = {  # of losses whose scalar keeps the memory of all: that of 
     _ATEN.binary_cross_entropy.default: 3,
 }
 _MEAN = 1
+_COMPRESSED = (  # made of its parts
+    torch.ops.aten.sparse_compressed_tensor.comp_plain_value,
+    torch.ops.aten.sparse_compressed_tensor.comp_plain_value_size,
+)
+NO_COMPRESSED = "A compressed sparse tensor that is made of its parts cannot be fake."
+_MASK = torch.ops.aten.sparse_mask.default
+_COALESCE = "aten._coalesce"
 _RECURRENT = _ATEN.mkldnn_rnn_layer.default
 _WORKSPACE = 3  # index among the outputs
 _ALWAYS_THERE = ("cpu", "meta")
 MAX_TRIAL_BYTES = 2**28  # of the inputs of a layer that is run to measure its workspace
 
+COALESCED = "Sparse tensors were taken to have no place twice: coalesce() keeps all of their elements."
 UNKNOWN_WORKSPACE = "A recurrent layer is too large to measure its oneDNN workspace, which is not counted."
 
 
@@ -57,6 +72,8 @@ class FakeKernels(TorchDispatchMode):
         """Run the fake op, then correct its result."""
         if answers_device(func, args):
             return args[0].fake_device
+        if func in _COMPRESSED:
+            raise NotImplementedError(NO_COMPRESSED)  # torch would log an error, and raise another one
         result = func(*args, **(kwargs or {}))
         if type(result) is FakeTensor and result.fake_device.type not in _ALWAYS_THERE:
             self._check_device(result.fake_device)
@@ -65,9 +82,21 @@ class FakeKernels(TorchDispatchMode):
             return _with_wide_statistics(result, args[0], args[place])
         if func in _REDUCTION_PLACE:
             return _in_memory_of_all(result, args, _REDUCTION_PLACE[func])
+        if type(result) is FakeTensor and result.layout is torch.sparse_coo:
+            return self._with_elements(func, result, args)
         if func is _RECURRENT and isinstance(result[0], FakeTensor):
             return self._with_workspace(func, result, args)
         return result
+
+    def _with_elements(self, func: Any, result: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+        """Let a sparse result have as many elements as what it is made of. NOTE [Elements of sparse tensors]."""
+        given = [num_elements(arg) for arg in args if isinstance(arg, torch.Tensor) and arg.layout is torch.sparse_coo]
+        numbers = set(given[-1:] if func is _MASK else given)
+        if num_elements(result) or len(numbers) != 1:
+            return result
+        if operator_name(func) == _COALESCE:
+            self.warnings[COALESCED] = None
+        return with_elements(result, *numbers)
 
     def _with_workspace(self, func: Callable[..., Any], result: Any, args: tuple[Any, ...]) -> Any:
         key = tuple((tuple(arg.shape), arg.dtype) if isinstance(arg, torch.Tensor) else str(arg) for arg in args)

@@ -16,7 +16,7 @@ from typing import Self
 import torch
 
 from gradinspect.errors import GradInspectError, MissingValuesError, text_of
-from gradinspect.fake.kernels import FakeKernels
+from gradinspect.fake.kernels import NO_COMPRESSED, FakeKernels
 from gradinspect.fake.patches import patched_reads, patched_torch
 from gradinspect.fake.read_values import TellScratch
 from gradinspect.fake.values import AnsweredReads
@@ -29,16 +29,24 @@ FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
 WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
 _SIZED = "makes a tensor whose size depends on values"
 _NUMPY = ".numpy() is not supported for tensor subclasses."
-_NO_DATA = "but its data is not allocated yet"  # c10/core/TensorImpl.h, torch 2.13
-_WITH_DATA = "Run one rank alone, with --world-size, or run without --fake; fit has --real."
 _NO_COLLECTIVE = "Backend fake does not support"
 _NAMESPACES = ("c10d.", "_c10d_functional.")  # of an operator that fake tensors do not know
 _PIPELINING = os.path.join("torch", "distributed", "pipelining", "")  # noqa: PTH118  # Path drops the last separator
 _ALL_RANKS = "Run all ranks: torchrun -m gradinspect."
-_NO_KERNELS = "not linked with support for cuda"
-_NO_DRIVER = "Found no NVIDIA driver"
 _OTHER_BUILD = "Install a build that supports it, or use the CPU."
 _OTHER_MACHINE = "Run on a machine that has one, or use the CPU."
+_WITH_DATA = "Run one rank alone, with --world-size, or run without --fake; fit has --real."
+_WITH_VALUES = "Run without --fake; fit has --real."
+_UNSUPPORTED = (  # words of an error, what is missing, and what to do
+    (
+        "but its data is not allocated yet",  # c10/core/TensorImpl.h, torch 2.13
+        "the data of tensors, as communication between processes does, and fake tensors have none",
+        _WITH_DATA,
+    ),
+    (NO_COMPRESSED, "a sparse tensor that cannot be fake", _WITH_VALUES),
+    ("not linked with support for cuda", "CUDA: this build of PyTorch has no CUDA", _OTHER_BUILD),
+    ("Found no NVIDIA driver", "CUDA: this machine has no CUDA device", _OTHER_MACHINE),
+)
 
 
 class FakeRun:
@@ -117,14 +125,18 @@ def explain_fake_error(error: BaseException | None, hint: str, sizes_hint: str) 
         if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
             what, help_ = (_SIZED, sizes_hint) if isinstance(error, NEEDS_SIZE) else ("reads values", hint)
             return MissingValuesError(f"{_place(error)} {what}, which fake tensors do not have.", help_)
-        if _NO_DATA in text_of(error):
-            what = "needs the data of tensors, as communication between processes does, and fake tensors have none."
-            return GradInspectError(f"{_place(error)} {what}", _WITH_DATA)
-        if _NO_KERNELS in text_of(error):
-            return GradInspectError(f"{_place(error)} needs CUDA: this build of PyTorch has no CUDA.", _OTHER_BUILD)
-        if _NO_DRIVER in str(error):
-            return GradInspectError(f"{_place(error)} needs CUDA: this machine has no CUDA device.", _OTHER_MACHINE)
+        if (explained := _explain_missing_support(error)) is not None:
+            return explained
         error = error.__cause__ or error.__context__
+    return None
+
+
+def _explain_missing_support(error: BaseException) -> GradInspectError | None:
+    """Explain an error caused by tensors that cannot be fake, or kernels that cannot be asked."""
+    text = text_of(error)
+    for known, what, help_ in _UNSUPPORTED:
+        if known in text:
+            return GradInspectError(f"{_place(error)} needs {what}.", help_)
     return None
 
 

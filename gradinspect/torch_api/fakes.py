@@ -14,6 +14,11 @@ from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 from gradinspect.torch_api.tensors import require_storage_keys
 
+_NNZ = private("torch.Tensor._nnz", "the elements of sparse tensors are not counted on fake tensors")
+_MAKE_SPARSE = private(
+    "torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors",
+    "the elements of sparse tensors are not counted on fake tensors",
+)
 _FAKE = "torch._subclasses.fake_tensor"
 _TENSOR = private(f"{_FAKE}.FakeTensor", only_for="--fake")
 _MODE = private(f"{_FAKE}.FakeTensorMode", only_for="--fake")
@@ -134,3 +139,22 @@ def set_fake_device(tensor: Any, like: Any) -> None:
     """Set the device of a fake tensor to that of another."""
     if isinstance(tensor, FakeTensor) and isinstance(like, FakeTensor):
         tensor.fake_device = like.fake_device
+
+
+def num_elements(tensor: torch.Tensor) -> int:
+    """Return how many elements a sparse COO tensor stores; 0 if that is not known."""
+    return int(_NNZ.value(tensor)) if _NNZ.is_there else 0
+
+
+def with_elements(tensor: torch.Tensor, number: int) -> torch.Tensor:
+    """Make a fake sparse COO tensor like one, which stores as many elements. Inside the fake mode."""
+    if not _MAKE_SPARSE.is_there:
+        return tensor
+    num_sparse, shape = tensor.sparse_dim(), tuple(tensor.shape)
+    indices = torch.empty((num_sparse, number), dtype=torch.int64, device=tensor.device)
+    values = torch.empty((number, *shape[num_sparse:]), dtype=tensor.dtype, device=tensor.device)
+    made: torch.Tensor = _MAKE_SPARSE.value.default(
+        num_sparse, len(shape) - num_sparse, shape, indices, values, dtype=tensor.dtype, layout=torch.sparse_coo,
+        device=tensor.device, pin_memory=False, is_coalesced=tensor.is_coalesced(),
+    )  # fmt: skip
+    return made

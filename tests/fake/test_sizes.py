@@ -121,3 +121,32 @@ def test_numbers_that_are_written_down_are_known_until_others_are_written(
 
     assert done.returncode == status, done.stderr
     assert ("reads values" in done.stderr) == bool(status)
+
+
+def test_a_sparse_tensor_that_cannot_be_fake_is_named(tmp_path: Path) -> None:
+    """One that is made of its rows; instead of an error of torch's own."""
+    program = (
+        "import torch\nrows, columns = torch.tensor([0, 3, 3]), torch.tensor([0, 1, 2])\n"
+        "graph = torch.sparse_csr_tensor(rows, columns, torch.rand(3), (2, 5))\n"
+    )
+    done = gradinspect("fit", "-", cwd=tmp_path, typed=program)
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(
+        "needs a sparse tensor that cannot be fake. Run without --fake; fit has --real."
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_a_sparse_tensor_that_learns_is_followed(tmp_path: Path) -> None:
+    """Its gradient has as many elements as itself, also if two of them meet."""
+    program = (
+        "import torch\nvalues = torch.rand(9, requires_grad=True)\nplaces = torch.arange(9).expand(2, 9)\n"
+        "graph = torch.sparse_coo_tensor(places, values, (9, 9))\n"
+        "torch.sparse.mm(graph, torch.sparse.mm(graph, torch.ones(9, 2))).sum().backward()\n"
+        "assert values.grad.shape == (9,)\nprint('done')\n"
+    )
+    done = gradinspect("fit", "-", "--continue", cwd=tmp_path, typed=program)
+
+    assert done.returncode == 0, done.stderr
+    assert "done" in done.stdout

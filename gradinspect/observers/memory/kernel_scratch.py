@@ -12,7 +12,7 @@ own samples of all of them, on torch 2.13.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.profiler import profile
@@ -21,7 +21,7 @@ from gradinspect.recording.values.storages import plain_tensors
 from gradinspect.torch_api.devices.profiler_turn import start_profiler, stop_profiler
 from gradinspect.torch_api.devices.profiling import has_memory_events, profiled_events
 from gradinspect.torch_api.engine import is_profiling
-from gradinspect.torch_api.fakes import FakeTensor, unset_fake_temporarily
+from gradinspect.torch_api.fakes import FakeTensor, num_elements, unset_fake_temporarily
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.operators import cpu_attention, cpu_attention_backward, operator_name
 from gradinspect.torch_api.patching.originals import ops
@@ -72,6 +72,17 @@ def _of_size(args: tuple[Any, ...]) -> int:
     return sum(int(ops.numel(tensor)) for tensor in plain_tensors(list(args)))
 
 
+def _of_sparse(sparse: Sequence[torch.Tensor], args: tuple[Any, ...]) -> int:
+    """For each element of a sparse matrix a row of the dense one."""
+    dense = [arg.shape[-1] for arg in args if isinstance(arg, torch.Tensor) and arg.layout is torch.strided]
+    return sum(map(num_elements, sparse)) * int(max((1, *dense)))
+
+
+def _of_nothing(_args: tuple[Any, ...]) -> int:
+    """Without scratch, unless an argument is sparse."""
+    return 0
+
+
 def _of_mixed(args: tuple[Any, ...]) -> int:
     """Where dtypes differ: operands are converted first."""
     dtypes = {arg.dtype for arg in args if isinstance(arg, torch.Tensor)}
@@ -93,6 +104,7 @@ _PRODUCTS: dict[Any, Callable[[tuple[Any, ...]], int]] = {  # how many numbers i
     cpu_attention: partial(_of_attention, 0),
     cpu_attention_backward: partial(_of_attention, 1),
 }
+_OF_SPARSE = frozenset(("t", "transpose", "_sparse_addmm"))  # others have some of dense tensors, too
 _PUTS = (_ATEN.index_put.default, _ATEN.index_put_.default)
 _HAVE_SCRATCH = frozenset((
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cumsum", "dist", "embedding_dense_backward",
@@ -110,6 +122,8 @@ def _counter_of(func: Any) -> Callable[[tuple[Any, ...]], int] | None:
     name = operator_name(func).removeprefix("aten.").rstrip("_")
     if name in _HAVE_SCRATCH or name.startswith(_FAMILIES_WITH_SCRATCH):
         return _of_size
+    if name in _OF_SPARSE:
+        return _of_nothing
     return _PRODUCTS.get(func, _of_mixed if torch.Tag.pointwise in func.tags else None)
 
 
@@ -138,10 +152,11 @@ class KernelScratch:
         count = self._counters[func]
         if count is None or not _are_of_the_cpu(args):
             return 0
-        if not all(arg.layout is torch.strided for arg in args if isinstance(arg, torch.Tensor)):
+        sparse = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.layout is not torch.strided]
+        if not all(arg.layout is torch.sparse_coo and num_elements(arg) for arg in sparse):
             self.notes[OF_SPARSE] = None  # a fake one does not know how many elements it has
             return 0
-        num_products = count(args)
+        num_products = _of_sparse(sparse, args) if sparse else count(args)
         if not num_products:
             return 0
         looks = (tuple(map(_look, args)), tuple((name, _look(arg)) for name, arg in kwargs.items()))
@@ -172,6 +187,16 @@ def _select(indices: list[torch.Tensor | None], values: torch.Tensor) -> None:
             ops.fill_(ops.getitem(ops.view(index, -1), slice(number)), True)
 
 
+class _SparseLook(NamedTuple):
+    """The shape, elements and dtype of a sparse COO tensor, its sparse dimensions, and whether it is coalesced."""
+
+    shape: tuple[int, ...]
+    num_elements: int
+    dtype: torch.dtype
+    num_sparse: int
+    is_coalesced: bool
+
+
 class _Look(tuple[tuple[int, ...], tuple[int, ...], torch.dtype]):
     """The shape, strides and dtype of a tensor."""
 
@@ -179,6 +204,9 @@ class _Look(tuple[tuple[int, ...], tuple[int, ...], torch.dtype]):
 
 
 def _look(arg: Any) -> Any:
+    if isinstance(arg, torch.Tensor) and arg.layout is torch.sparse_coo:
+        look = tuple(arg.shape), num_elements(arg), arg.dtype, ops.sparse_dim(arg), ops.is_coalesced(arg)
+        return _SparseLook(*look)
     if isinstance(arg, torch.Tensor):
         return _Look((tuple(arg.shape), ops.stride(arg), arg.dtype))
     return tuple(map(_look, arg)) if isinstance(arg, list | tuple) else arg
@@ -186,6 +214,10 @@ def _look(arg: Any) -> Any:
 
 def _made(look: Any) -> Any:
     """Make an argument that looks so, with zeros."""
+    if type(look) is _SparseLook:
+        values = ops.zeros((look.num_elements, *look.shape[look.num_sparse :]), dtype=look.dtype)
+        indices = ops.zeros((look.num_sparse, look.num_elements), dtype=torch.int64)
+        return torch.sparse_coo_tensor(indices, values, look.shape, is_coalesced=look.is_coalesced)
     if type(look) is not _Look:
         return [_made(one) for one in look] if type(look) is tuple else look
     shape, stride, dtype = look

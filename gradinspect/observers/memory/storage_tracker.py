@@ -256,6 +256,8 @@ class StorageTracker(TorchDispatchMode):
     def _is_of_engine(self, args: tuple[Any, ...]) -> bool:
         """Return whether the engine adds to a gradient that only it holds. NOTE [Gradients that the engine adds]."""
         first = args[0]
+        if first.layout is not torch.strided:
+            return False
         key = key_of_storage(ops.untyped_storage(first))
         is_alone = self._held_once == (num_uses(first), getrefcount(first))
         return is_alone and key in self._allocations and key not in self._made_by_last and not is_grad_enabled()
@@ -263,7 +265,11 @@ class StorageTracker(TorchDispatchMode):
     def _in_place_if_filled(self, func: Any, args: tuple[Any, ...], node: Any) -> Any:
         """Have a node of torch's own fill a tensor that it has just made. NOTE [Gradients that are filled]."""
         is_ours = func not in _FILL_IN_PLACE or node is None or isinstance(node, BackwardCFunction) or is_grad_enabled()
-        if is_ours or key_of_storage(ops.untyped_storage(args[0])) not in self._made_by_last:
+        if (
+            is_ours
+            or args[0].layout is not torch.strided
+            or key_of_storage(ops.untyped_storage(args[0])) not in self._made_by_last
+        ):
             return func
         return _FILL_IN_PLACE[func]
 

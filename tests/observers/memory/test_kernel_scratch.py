@@ -60,16 +60,18 @@ def test_arguments_that_cannot_be_described_have_no_known_scratch() -> None:
         assert scratch.bytes_of(torch.ops.aten.mm.default, (torch.empty(2, 2, dtype=torch.bfloat16),), {}) == 0
 
 
-def test_a_sparse_argument_has_no_known_scratch() -> None:
-    """Zeros of its shape would take the memory of all its elements; the reader is told."""
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_a_sparse_matrix_is_run_with_as_many_elements() -> None:
+    """Its product is made twice; a compressed one does not say how many elements it has, and the reader is told."""
     scratch = KernelScratch()
-    sparse = torch.sparse_coo_tensor(
-        torch.zeros(2, 1, dtype=torch.int64), torch.ones(1), (50, 50), check_invariants=True
-    )
-    with FakeTensorMode() as mode:
-        product = (mode.from_tensor(sparse), torch.empty(50, 3))
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        indices = torch.zeros(2, 8, dtype=torch.int64)
+        product = (torch.sparse_coo_tensor(indices, torch.ones(8), (50, 50)), torch.empty(50, 3))
+        compressed = (torch.empty(4, 4).to_sparse_csr(), torch.empty(4, 3))
 
-        assert scratch.bytes_of(torch.ops.aten.mm.default, product, {}) == 0
+        assert scratch.bytes_of(torch.ops.aten.mm.default, product, {}) == 2 * 50 * 3 * 4
+        assert not scratch.notes
+        assert scratch.bytes_of(torch.ops.aten.mm.default, compressed, {}) == 0
     assert list(scratch.notes) == [OF_SPARSE]
 
 
