@@ -110,8 +110,10 @@ def test_what_cannot_be_done_is_one_sentence(
 
 
 def test_what_reads_values_is_named_where_the_program_has_no_second_run(tmp_path: Path) -> None:
-    """It has made a folder, and cannot make it again. NOTE [Runs for values] in `values_first`."""
-    (tmp_path / "train.py").write_text(READS.replace("import torch\n", "import os, torch; os.mkdir('made')\n", 1))
+    """It has had another program make a folder, and cannot do it again. NOTE [Runs for values] in `values_first`."""
+    (tmp_path / "train.py").write_text(
+        READS.replace("import torch\n", "import os, torch; assert not os.system('mkdir made')\n", 1)
+    )
     done = gradinspect("fit", "train.py", cwd=tmp_path)
 
     assert done.returncode == 2

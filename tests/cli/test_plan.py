@@ -460,7 +460,9 @@ def test_a_device_that_is_not_here_is_not_measured(tmp_path: Path) -> None:
 def test_what_needs_values_is_one_sentence(line: str, options: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
     """With what helps under `plan`, where the program cannot be run again: it has made a folder."""
     program = BATCHES.replace("    optimizer.zero_grad()", f"    {line}\n    optimizer.zero_grad()")
-    (tmp_path / "train.py").write_text(program.replace("import torch\n", "import os, torch; os.mkdir('made')\n", 1))
+    (tmp_path / "train.py").write_text(
+        program.replace("import torch\n", "import os, torch; assert not os.system('mkdir made')\n", 1)
+    )
     done = gradinspect("plan", "train.py", "--fit", "1MiB", *options, cwd=tmp_path)
 
     assert done.returncode == 2
