@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.graph import Compilation, Frame, Graph, GraphBreak, Recompile
 from gradinspect.recording.frames import is_own_file, is_user_file, source_line
 from gradinspect.torch_api.compilations import (
@@ -19,12 +20,13 @@ from gradinspect.torch_api.compilations import (
 MAX_KINDS = 200  # of breaks and of recompiles: a record stays small
 
 
-def with_compilation(graph: Graph, base_folder: Path) -> Graph:
+def with_compilation(graph: Graph, base_folder: Path, uncompiled: tuple[str, ...] = ()) -> Graph:
     """Add what torch.compile has done so far, if it was used.
 
     Args:
         graph: The record.
         base_folder: Files below it are named relative to it.
+        uncompiled: Paths of modules that the program compiles in vain.
     """
     places: dict[CodeLine, int] = {}
     frames = list(graph.frames)
@@ -50,10 +52,30 @@ def with_compilation(graph: Graph, base_folder: Path) -> Graph:
         )
         for one, count in list(again.items())[:MAX_KINDS]
     )
-    if not (num_compiled_graphs() or breaks or repeated):
+    if not (num_compiled_graphs() or breaks or repeated or uncompiled):
         return graph
-    found = Compilation(num_graphs=num_compiled_graphs(), breaks=breaks, recompiles=repeated, is_cut=has_forgotten())
+    found = Compilation(
+        num_graphs=num_compiled_graphs(),
+        breaks=breaks,
+        recompiles=repeated,
+        is_cut=has_forgotten(),
+        uncompiled=uncompiled,
+    )
     return replace(graph, frames=tuple(frames), compilation=found)
+
+
+def run_in_eager(graph: Graph, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return those modules that have nodes of eager in a graph, and no compiled one.
+
+    Args:
+        graph: The record, in which compiled nodes are not opened.
+        paths: Those of the modules.
+    """
+    places: dict[bool, set[str]] = {True: set(), False: set()}
+    for node in graph.nodes:
+        if node.module is not None and node.kind != "accumulate_grad":
+            places[node.kind == "compiled"].update(containing_paths(graph.modules[node.module].path))
+    return tuple(path for path in dict.fromkeys(paths) if path in places[False] - places[True])
 
 
 def place_of_break(stack: Iterable[CodeLine]) -> CodeLine | None:

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -135,6 +135,24 @@ def compiled_module(module: nn.Module) -> nn.Module | None:
         return None
     inner = own_children(module).get("_orig_mod")
     return inner if isinstance(inner, nn.Module) else None
+
+
+def is_to_be_compiled(module: nn.Module) -> bool:
+    """Return whether the program has called `module.compile()`.
+
+    Source: torch/nn/modules/module.py, torch 2.13.
+    """
+    return vars(module).get("_compiled_call_impl") is not None
+
+
+def runs_code_of_torch(module: nn.Module) -> bool:
+    """Return whether its `forward` is one of torch.nn, which TorchDynamo does not look at unless code around it does.
+
+    Source: torch/_dynamo/trace_rules.py, torch 2.13.
+    """
+    holders = (vars(module), *map(vars, type(module).__mro__))
+    found = next((holder["forward"] for holder in holders if "forward" in holder), None)
+    return isinstance(found, FunctionType) and str(found.__module__).startswith("torch.nn.")
 
 
 def unsaved_buffers(module: nn.Module) -> frozenset[str]:

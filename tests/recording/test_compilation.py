@@ -77,6 +77,52 @@ def test_a_function_with_a_break_in_a_loop_is_told_to_run_in_eager(tmp_path: Pat
     assert (one["is_skipped"], frames[one["frame"]]["line"], found["num_graphs"]) == (True, 10, 0)
 
 
+IN_VAIN = """\
+import torch
+from torch import nn
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.inner(x)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(2))
+        self.mixed = nn.Sequential(Own(), nn.Tanh())
+        self.replaced = nn.Linear(4, 4)
+        self.unused = nn.Linear(4, 4)
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.replaced(self.mixed(x)).sum()
+net = Net()
+forward = net.replaced.forward
+net.replaced.forward = lambda x: forward(x) * 2
+for module in (*net.blocks, net.mixed, net.replaced, net.unused):
+    module.compile(backend="aot_eager")
+COMPILED(net, torch.randn(2, 4)).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "paths"),
+    [
+        ("(lambda net, x: net(x))", ["blocks.0", "blocks.1"]),
+        ("(lambda net, x: torch.compile(net, backend='aot_eager')(x))", []),
+    ],
+)
+def test_modules_that_are_compiled_in_vain_are_named(tmp_path: Path, call: str, paths: list[str]) -> None:
+    """Those that have run in eager, and in which nothing was the program's own: `compile()` skips torch's own code."""
+    script, out = tmp_path / "train.py", tmp_path / "run.json"
+    script.write_text(IN_VAIN.replace("COMPILED", call))
+    done = gradinspect("export", script, "-o", out)
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(out.read_text())["graph"]["compilation"].get("uncompiled", []) == paths
+
+
 def test_what_is_compiled_again_has_the_guard_that_did_not_hold(tmp_path: Path) -> None:
     """And the line where its function begins; a size that was said to change is compiled once."""
     found, frames = _recorded(tmp_path, "sizes")
