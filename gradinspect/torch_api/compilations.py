@@ -31,7 +31,14 @@ _MISSING = {  # name of an error -> what in its text is missing, and the sentenc
     ),
     "TritonMissing": (r"(triton)", "inductor found no working '{}', which this device needs: install it."),
 }
-_PLAIN = {"generic_jump": "branch on the value of a tensor"}  # reasons that are names of TorchDynamo's functions
+BUCKETS = (
+    "one graph for each bucket of gradients of DistributedDataParallel; torch._dynamo.config.optimize_ddp = False "
+    "makes one of all"
+)
+_PLAIN = {  # what a reason begins with, a name within TorchDynamo -> what it means
+    "generic_jump": "branch on the value of a tensor",
+    "DDPOptimizer": BUCKETS,
+}
 
 
 def is_of_compiler(error: BaseException) -> bool:

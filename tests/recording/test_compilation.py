@@ -77,6 +77,50 @@ def test_a_function_with_a_break_in_a_loop_is_told_to_run_in_eager(tmp_path: Pat
     assert (one["is_skipped"], frames[one["frame"]]["line"], found["num_graphs"]) == (True, 10, 0)
 
 
+BUCKETS = """\
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo", init_method="file://STORE", rank=0, world_size=1)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(512, 512) for _ in range(3))
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).sin()
+        return x.sum()
+net = COMPILED
+net(torch.randn(4, 512)).backward()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        "DistributedDataParallel(torch.compile(Net(), backend='aot_eager'), bucket_cap_mb=1)",
+        "torch.compile(DistributedDataParallel(Net(), bucket_cap_mb=1), backend='aot_eager')",
+    ],
+)
+def test_graphs_of_buckets_have_lines_and_no_modules_of_torch_compile(tmp_path: Path, compiled: str) -> None:
+    """There is one for each bucket of gradients, which TorchDynamo notes as a break without a line of the program."""
+    script, out = tmp_path / "train.py", tmp_path / "run.json"
+    script.write_text(BUCKETS.replace("COMPILED", compiled).replace("STORE", str(tmp_path / "store")))
+    done = gradinspect("export", script, "-o", out)
+
+    assert done.returncode == 0, done.stderr
+    graph = json.loads(out.read_text())["graph"]
+    found = [one for one in graph["compilation"]["breaks"] if one["reason"].startswith("one graph for each bucket")]
+    nodes = [node for node in graph["nodes"] if node["kind"] == "compiled" and "function" in node]
+    assert sum(one.get("count", 1) for one in found) == len(nodes) > 1
+    assert {graph["frames"][one["frame"]]["line"] for one in found} == {12}
+    assert all("frame" in one for one in graph["compilation"]["breaks"])
+    assert {call["class_name"] for call in graph["modules"]} == {"DistributedDataParallel", "Net", "Linear"}
+
+
 IN_VAIN = """\
 import torch
 from torch import nn

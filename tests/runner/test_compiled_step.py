@@ -58,7 +58,7 @@ def test_a_compiled_node_has_the_line_that_calls_compiled_code(tmp_path: Path) -
     traced, overview = gradinspect("trace", script), gradinspect(script)
 
     assert re.search(r"CompiledFunctionBackward .* zeroed\.py:14\n", traced.stdout)
-    assert "code compiled by torch.compile, at zeroed.py:14." in " ".join(overview.stdout.split())
+    assert "code under torch.compile, at zeroed.py:14." in " ".join(overview.stdout.split())
     assert "zeroed.py:9" not in traced.stdout.partition("torch.compile so far")[0] + overview.stdout
 
 
@@ -142,7 +142,7 @@ def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> No
     assert _untimed(done.stderr) == _untimed(plain.stderr)
     assert plain.stdout in done.stdout
     if words == "check":
-        assert "Not checked: code compiled by torch.compile, at compiled_optimizer.py:17,\n" in done.stdout
+        assert "Not checked: code under torch.compile, at compiled_optimizer.py:17,\n" in done.stdout
         assert "No problems found" in done.stdout
 
 

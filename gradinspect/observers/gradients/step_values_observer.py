@@ -169,7 +169,7 @@ class StepValuesObserver(Observer[StepValues]):
 
     def _breaks(self) -> Iterator[str]:
         for one in graph_breaks():
-            found = place_of_break(one.stack)
+            found = place_of_break(one)
             place = None if found is None else source_line(*found, self._run.base_folder)
             yield one.reason if place is None else f"{place.file}:{place.line}: {one.reason}"
 
