@@ -13,7 +13,7 @@ from torch import nn
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
-from gradinspect.recording.compilation import with_compilation
+from gradinspect.recording.compilation import run_in_eager, with_compilation
 from gradinspect.recording.compiled import open_compiled
 from gradinspect.recording.frames import FrameTable, file_of, this_folder, user_frames
 from gradinspect.recording.modules import assign_modules
@@ -100,7 +100,7 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
         if not moment.opens_compiled:
             return graph
         opened = open_compiled(graph, walk.nodes, names.module_paths, moment.base_folder, _catalog()[0])
-        return with_compilation(opened, moment.base_folder)
+        return with_compilation(opened, moment.base_folder, run_in_eager(graph, names.in_vain))
     finally:
         walk.close()
 

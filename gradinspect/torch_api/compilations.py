@@ -10,6 +10,7 @@ Source: torch/_dynamo/utils.py, convert_frame.py, output_graph.py, torch 2.13.
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 _UTILS = "torch._dynamo.utils"
@@ -31,7 +32,14 @@ _MISSING = {  # name of an error -> what in its text is missing, and the sentenc
     ),
     "TritonMissing": (r"(triton)", "inductor found no working '{}', which this device needs: install it."),
 }
-_PLAIN = {"generic_jump": "branch on the value of a tensor"}  # reasons that are names of TorchDynamo's functions
+BUCKETS = (
+    "one graph for each bucket of gradients of DistributedDataParallel; torch._dynamo.config.optimize_ddp = False "
+    "makes one of all"
+)
+_PLAIN = {  # what a reason begins with, a name within TorchDynamo -> what it means
+    "generic_jump": "branch on the value of a tensor",
+    "DDPOptimizer": BUCKETS,
+}
 
 
 def is_of_compiler(error: BaseException) -> bool:
@@ -86,9 +94,15 @@ def num_compiled_graphs() -> int:
 
 
 def graph_breaks() -> Iterator[Break]:
-    """Yield why graphs ended before their function did, in that order; then the functions that are not compiled."""
-    for one in getattr(sys.modules.get(_UTILS), "graph_break_reasons", ()):
-        stack = tuple(CodeLine(str(frame.filename), int(frame.lineno or 0)) for frame in one.user_stack)
+    """Yield why graphs ended before their function did, in that order; then the functions that are not compiled.
+
+    A stack has no line of TorchDynamo itself, which calls what is compiled by functions of its own.
+    """
+    module = sys.modules.get(_UTILS)
+    own = str(Path(str(getattr(module, "__file__", ""))).parent)
+    for one in getattr(module, "graph_break_reasons", ()):
+        lines = (CodeLine(str(frame.filename), int(frame.lineno or 0)) for frame in one.user_stack)
+        stack = tuple(line for line in lines if not line.file.startswith(own))
         yield Break(_sentence(one.reason), stack, is_skipped=False)
     for one in _figures():
         if one.fail_type is not None and one.recompile_reason is None and one.fail_user_frame_filename:

@@ -217,6 +217,15 @@ def forward_number(call: Any) -> int | None:
     return None if number is None else int(number)
 
 
+def is_random(call: Any) -> bool:
+    """Return whether a call draws random numbers, those of the generator as it then is.
+
+    Where a checkpoint asks for the same numbers again, torch wraps the operator in another, which sets the generator.
+    Source: torch/_functorch/partitioners.py `functionalize_rng_ops`, torch 2.13.
+    """
+    return torch.Tag.nondeterministic_seeded in getattr(call.target, "tags", ())
+
+
 def is_checkpointed(call: Any) -> bool:
     """Return whether a call belongs to what the program checkpoints."""
     return call.meta.get("recompute") is not None

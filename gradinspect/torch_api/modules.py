@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from types import FrameType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.nn.modules import module as torch_module
 from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 
+_BACKENDS = "torch._dynamo.backends."
 HOLDERS = ("_parameters", "_buffers", "_modules")  # for the user these are attributes of the module
 _GLOBAL_HOOKS = tuple(
     private(f"torch.nn.modules.module.{name}", "a compiled module may warn about hooks that are only ours")
@@ -123,10 +124,13 @@ def is_of_compiler(module: nn.Module) -> bool:
     """Return whether a module is torch.compile's own: a graph that it made, or the wrapper of one that runs uncompiled.
 
     Each graph has a class of its own. Those that are made while torch.compile compiles have another base than those
-    that the program traces, whatever they are called: "GraphModule", or "<lambda>" without autograd.
-    Source: torch/fx/_lazy_graph_module.py, torch/fx/graph_module.py, torch 2.13.
+    that the program traces, whatever they are called: "GraphModule", or "<lambda>" without autograd. Around the graphs
+    that it makes for DistributedDataParallel, one for each bucket of gradients, there is another wrapper.
+    Source: torch/fx/_lazy_graph_module.py, torch/fx/graph_module.py, torch/_dynamo/backends/distributed.py, torch 2.13.
     """
-    return type(module).__mro__[1].__name__ == "_LazyGraphModule" or is_compiled_in_name_only(module)
+    kind = type(module)
+    is_graph = kind.__mro__[1].__name__ == "_LazyGraphModule"
+    return is_graph or kind.__module__.startswith(_BACKENDS) or is_compiled_in_name_only(module)
 
 
 def compiled_module(module: nn.Module) -> nn.Module | None:
@@ -135,6 +139,25 @@ def compiled_module(module: nn.Module) -> nn.Module | None:
         return None
     inner = own_children(module).get("_orig_mod")
     return inner if isinstance(inner, nn.Module) else None
+
+
+def is_to_be_compiled(module: nn.Module) -> bool:
+    """Return whether the program has called `module.compile()`, which gives its method back where nothing is compiled.
+
+    Source: torch/nn/modules/module.py, torch/_dynamo/eval_frame.py `_NullDecorator`, torch 2.13.
+    """
+    call = vars(module).get("_compiled_call_impl")
+    return call is not None and not isinstance(call, MethodType)
+
+
+def runs_code_of_torch(module: nn.Module) -> bool:
+    """Return whether its `forward` is one of torch.nn, which TorchDynamo does not look at unless code around it does.
+
+    Source: torch/_dynamo/trace_rules.py, torch 2.13.
+    """
+    holders = (vars(module), *map(vars, type(module).__mro__))
+    found = next((holder["forward"] for holder in holders if "forward" in holder), None)
+    return isinstance(found, FunctionType) and str(found.__module__).startswith("torch.nn.")
 
 
 def unsaved_buffers(module: nn.Module) -> frozenset[str]:

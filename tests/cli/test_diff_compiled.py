@@ -338,6 +338,25 @@ def test_why_nothing_was_compiled_is_said(tmp_path: Path, call: str, why: str) -
 
 
 @pytest.mark.slow
+def test_a_module_of_torch_that_is_compiled_in_vain_is_named(tmp_path: Path) -> None:
+    """`compile()` of a module whose code is all torch's compiles nothing; torch.compile does."""
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\n"
+        "net = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(3)))\n"
+        "for block in net: block.compile(backend='aot_eager')\n"
+        "net(torch.randn(2, 4)).sum().backward()\n"
+    )
+    done = gradinspect("diff", "--compiled", path)
+    path.write_text(path.read_text().replace("block.compile(", "block.forward = torch.compile(block.forward, "))
+    compiled = gradinspect("diff", "--compiled", path)
+
+    assert done.returncode == 2
+    assert "0-2: .compile() compiles no code of torch.nn itself, torch.compile(module) does." in done.stderr
+    assert compiled.returncode == 0, compiled.stderr
+
+
+@pytest.mark.slow
 def test_a_program_that_only_fails_compiled_shows_its_error(tmp_path: Path) -> None:
     """A backend that is not there."""
     path = tmp_path / "train.py"

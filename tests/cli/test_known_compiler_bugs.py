@@ -94,6 +94,69 @@ def loss_of(function):
     return function(leaf)
 compiled = torch.compile(of, backend="aot_eager")
 """,
+    # pytorch/pytorch issue 185509: a gradient that inductor computes in a fused loop
+    "pooled": """
+import torch
+import torch.nn.functional as F
+torch.manual_seed(0)
+data, leaf = torch.randn(2, 3, 6, 7), torch.randn(4, 3, 3, 3, requires_grad=True)
+def of(x, weight):
+    y = F.interpolate(x, scale_factor=(1.5, 1.25), mode="bilinear", align_corners=False)[:, :, 1:7, 1:8]
+    found = F.conv2d(y, weight, None, padding=1)
+    largest = F.max_pool2d(found, kernel_size=3, stride=1, padding=1)
+    return torch.where(found > largest.mean(dim=(2, 3), keepdim=True), found, largest)
+def loss_of(function):
+    return function(data, leaf).square().mean()
+compiled = torch.compile(of)
+""",
+    # pytorch/pytorch issue 193279: the backward of a custom Function is dropped under torch.func.grad
+    "dropped backward": """
+import torch
+torch.manual_seed(0)
+class Sine(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return torch.sin(x)
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+    @staticmethod
+    def backward(ctx, gradient):
+        x, = ctx.saved_tensors
+        return gradient * x
+leaf, data = torch.randn(5, requires_grad=True), torch.randn(5)
+def of(x, weight):
+    return torch.func.grad(lambda x, weight: Sine.apply(x * weight).sum())(x, weight)
+def loss_of(function):
+    return function(data, leaf).square().sum()
+compiled = torch.compile(of, backend="aot_eager")
+""",
+    # pytorch/pytorch issue 176854: detach_() in compiled code
+    "detached": """
+import torch
+torch.manual_seed(0)
+leaf, data = torch.randn(4, requires_grad=True), torch.randn(3, 4)
+def of(x):
+    y = x * leaf
+    y.detach_()
+    return y * leaf
+def loss_of(function):
+    return function(data).square().sum()
+compiled = torch.compile(of, backend="aot_eager")
+""",
+    # pytorch/pytorch issue 198102: a write into windows with gaps between them
+    "gapped windows": """
+import torch
+torch.manual_seed(0)
+leaf = torch.randn(4, 6, requires_grad=True)
+def of(x):
+    x = x * 1
+    x.unfold(1, 1, 5).mul_(2)
+    return x
+def loss_of(function):
+    return function(leaf).square().sum()
+compiled = torch.compile(of, backend="aot_eager")
+""",
     # pytorch/pytorch issue 180642: a custom Function that writes into what it returns
     "written result": """
 import torch
@@ -146,23 +209,40 @@ def test_the_verdict_is_that_of_the_program_itself(tmp_path: Path, name: str) ->
         assert re.search(r"First wrong .*, train\.py:\d+|The line is not known", " ".join(done.stdout.split()))
 
 
-# pytorch/pytorch issue 190758: under a budget, dropout is computed again with other random numbers
+# pytorch/pytorch issues 190758 and 190717: under a budget, dropout is computed again with other random numbers
 DRAWN_AGAIN = """
 import torch, torch._functorch.config
 from torch import nn
-torch._functorch.config.activation_memory_budget = 0.3
-layers = [nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Dropout(0.5)) for _ in range(2)]
-net = torch.compile(nn.Sequential(*layers, nn.Linear(64, 8)), backend="aot_eager")
+torch._functorch.config.activation_memory_budget = BUDGET
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(64, 64)
+    def forward(self, x):
+        x = nn.functional.gelu(self.up(x))
+        return DRAW
+net = torch.compile(nn.Sequential(Block(), Block(), nn.Linear(64, 8)), backend="aot_eager")
 x = torch.randn(32, 64)
 net(x).square().mean().backward()
 """
 
 
 @pytest.mark.slow
-def test_the_partitioner_is_named(tmp_path: Path) -> None:
-    """Where it is wrong: with the partitioner that computes nothing again, gradients are those of eager."""
+@pytest.mark.parametrize(
+    ("draw", "budget", "operator"),
+    [
+        ("nn.functional.dropout(x, 0.5)", 0.3, "native_dropout in the backward of dropout"),
+        ("nn.functional.dropout(x, 0.5)", 0, "native_dropout in the backward of dropout"),
+        ("x + torch.randn_like(x) * x", 0, "randn_like in the backward of randn_like"),
+    ],
+)
+def test_the_partitioner_is_named(tmp_path: Path, draw: str, budget: float, operator: str) -> None:
+    """Where it is wrong: with the partitioner that computes nothing again, gradients are those of eager.
+
+    So are the operator that draws again, and its line.
+    """
     path = tmp_path / "train.py"
-    path.write_text(DRAWN_AGAIN)
+    path.write_text(DRAWN_AGAIN.replace("DRAW", draw).replace("BUDGET", str(budget)))
     done = gradinspect("diff", "--compiled", path, is_measured=False)
     said = " ".join(done.stdout.split())
 
@@ -171,6 +251,36 @@ def test_the_partitioner_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "It goes wrong with backend aot_eager: the partitioner of AOTAutograd" in said
     assert "It is right with eager, aot_eager_default_partitioner." in said
+    assert f"First drawn again: aten.{operator} of 0, train.py:11. Backward gets other random numbers" in said
+    assert "The line is not known" not in said
+
+
+# pytorch/pytorch issue 181581: a graph of gradients that is made in compiled code
+SECOND_ORDER = """
+import torch
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+@torch.compile(backend="aot_eager")
+def penalty(x):
+    gradient, = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+    return (gradient.norm(dim=1) - 1).square().mean()
+penalty(torch.randn(8, 4, requires_grad=True)).backward()
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_fails_compiled_has_its_own_traceback_alone(tmp_path: Path) -> None:
+    """It was run before, and fails again; nothing says that it failed while an error of ours was handled."""
+    path = tmp_path / "train.py"
+    path.write_text(SECOND_ORDER)
+    plain = python(path, is_measured=False)
+    if not plain.returncode:
+        pytest.skip("this torch differentiates compiled code twice")
+    done = gradinspect("diff", "--compiled", path, is_measured=False)
+
+    assert done.returncode == 3
+    assert "does not currently support double backward" in done.stderr
+    assert "The script failed with RuntimeError" in done.stderr
+    assert "During handling" not in done.stderr
 
 
 # pytorch/pytorch issue 197887: a view that compiled code saves has no version, so a write into it is not seen

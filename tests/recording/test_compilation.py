@@ -77,6 +77,96 @@ def test_a_function_with_a_break_in_a_loop_is_told_to_run_in_eager(tmp_path: Pat
     assert (one["is_skipped"], frames[one["frame"]]["line"], found["num_graphs"]) == (True, 10, 0)
 
 
+BUCKETS = """\
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo", init_method="file://STORE", rank=0, world_size=1)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(512, 512) for _ in range(3))
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).sin()
+        return x.sum()
+net = COMPILED
+net(torch.randn(4, 512)).backward()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        "DistributedDataParallel(torch.compile(Net(), backend='aot_eager'), bucket_cap_mb=1)",
+        "torch.compile(DistributedDataParallel(Net(), bucket_cap_mb=1), backend='aot_eager')",
+    ],
+)
+def test_graphs_of_buckets_have_lines_and_no_modules_of_torch_compile(tmp_path: Path, compiled: str) -> None:
+    """There is one for each bucket of gradients, which TorchDynamo notes as a break without a line of the program."""
+    script, out = tmp_path / "train.py", tmp_path / "run.json"
+    script.write_text(BUCKETS.replace("COMPILED", compiled).replace("STORE", str(tmp_path / "store")))
+    done = gradinspect("export", script, "-o", out)
+
+    assert done.returncode == 0, done.stderr
+    graph = json.loads(out.read_text())["graph"]
+    found = [one for one in graph["compilation"]["breaks"] if one["reason"].startswith("one graph for each bucket")]
+    nodes = [node for node in graph["nodes"] if node["kind"] == "compiled" and "function" in node]
+    assert sum(one.get("count", 1) for one in found) == len(nodes) > 1
+    assert {graph["frames"][one["frame"]]["line"] for one in found} == {12}
+    assert all("frame" in one for one in graph["compilation"]["breaks"])
+    assert {call["class_name"] for call in graph["modules"]} == {"DistributedDataParallel", "Net", "Linear"}
+
+
+IN_VAIN = """\
+import torch
+from torch import nn
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.inner(x)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(2))
+        self.mixed = nn.Sequential(Own(), nn.Tanh())
+        self.replaced = nn.Linear(4, 4)
+        self.unused = nn.Linear(4, 4)
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.replaced(self.mixed(x)).sum()
+net = Net()
+forward = net.replaced.forward
+net.replaced.forward = lambda x: forward(x) * 2
+for module in (*net.blocks, net.mixed, net.replaced, net.unused):
+    module.compile(backend="aot_eager")
+COMPILED(net, torch.randn(2, 4)).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "paths"),
+    [
+        ("(lambda net, x: net(x))", ["blocks.0", "blocks.1"]),
+        ("(lambda net, x: torch.compile(net, backend='aot_eager')(x))", []),
+    ],
+)
+def test_modules_that_are_compiled_in_vain_are_named(tmp_path: Path, call: str, paths: list[str]) -> None:
+    """Those that have run in eager, and in which nothing was the program's own: `compile()` skips torch's own code."""
+    script, out = tmp_path / "train.py", tmp_path / "run.json"
+    script.write_text(IN_VAIN.replace("COMPILED", call))
+    done = gradinspect("export", script, "-o", out)
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(out.read_text())["graph"]["compilation"].get("uncompiled", []) == paths
+
+
 def test_what_is_compiled_again_has_the_guard_that_did_not_hold(tmp_path: Path) -> None:
     """And the line where its function begins; a size that was said to change is compiled once."""
     found, frames = _recorded(tmp_path, "sizes")

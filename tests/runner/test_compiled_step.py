@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +58,7 @@ def test_a_compiled_node_has_the_line_that_calls_compiled_code(tmp_path: Path) -
     traced, overview = gradinspect("trace", script), gradinspect(script)
 
     assert re.search(r"CompiledFunctionBackward .* zeroed\.py:14\n", traced.stdout)
-    assert "code compiled by torch.compile, at zeroed.py:14." in " ".join(overview.stdout.split())
+    assert "code under torch.compile, at zeroed.py:14." in " ".join(overview.stdout.split())
     assert "zeroed.py:9" not in traced.stdout.partition("torch.compile so far")[0] + overview.stdout
 
 
@@ -141,7 +142,7 @@ def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> No
     assert _untimed(done.stderr) == _untimed(plain.stderr)
     assert plain.stdout in done.stdout
     if words == "check":
-        assert "Not checked: code compiled by torch.compile, at compiled_optimizer.py:17,\n" in done.stdout
+        assert "Not checked: code under torch.compile, at compiled_optimizer.py:17,\n" in done.stdout
         assert "No problems found" in done.stdout
 
 
@@ -200,7 +201,10 @@ import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 8))
+class Up(torch.nn.Linear):
+    def forward(self, x):  # the program's own: `compile()` of a module of torch.nn compiles nothing
+        return super().forward(x)
+model = torch.nn.Sequential(Up(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 8))
 optimizer = torch.optim.Adam(model.parameters())
 as_code = aot_autograd(fw_compiler=lambda module, _: make_boxed_func(module.forward))  # runs no module, as inductor
 net = model
@@ -241,10 +245,13 @@ BLOCKS = """
 import torch
 from torch import nn
 torch.manual_seed(0)
+class Block(nn.Sequential):
+    def forward(self, x):  # the program's own: `compile()` of a module of torch.nn compiles nothing
+        return super().forward(x)
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(3))
+        self.blocks = nn.ModuleList(Block(nn.Linear(64, 64), nn.GELU()) for _ in range(3))
     def forward(self, x):
         for block in self.blocks:
             x = block(x)
@@ -276,12 +283,17 @@ def test_what_compiled_code_keeps_belongs_to_the_module_that_made_it(compiled: s
         script.write_text(BLOCKS.replace("COMPILED", line))
         done = gradinspect("fit", script, "--real", "--where", "kind='saved'", "--format", "json")
         assert done.returncode == 0, done.stderr
-        kept.append({group["label"]: group["num_bytes"] for group in json.loads(done.stdout)["groups"]})
+        found = Counter[str]()
+        for group in json.loads(done.stdout)["groups"]:
+            # What a compiled block returns is kept by the next one: which of its modules made it is not known.
+            label = group["label"].partition(".")[0] if compiled == "each block" else group["label"]
+            found[label] += group["num_bytes"]
+        kept.append(found)
     script.write_text(BLOCKS.replace("COMPILED", COMPILE[compiled]))
     modules = gradinspect("fit", script, "--real").stdout
     rest = {"the model": "(model itself)", "each block": "blocks", "a function": "(compiled functions)"}[compiled]
 
-    assert kept[0] == kept[1] != {}
+    assert kept[0] == kept[1] != Counter()
     assert rest in modules
     assert "<lambda>" not in modules
 

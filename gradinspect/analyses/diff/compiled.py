@@ -89,6 +89,7 @@ class OperatorValue(Record, frozen=True):
     rounding: float  # what eager is off by if its inputs are rounded otherwise
     number: int  # of the compiled graph; from 1
     is_fused: bool = False  # it is right if the result of each operator is asked for
+    is_drawn_again: bool = False  # backward draws random numbers that forward has drawn before, and gets others
 
     @property
     def words(self) -> str:
@@ -118,7 +119,9 @@ class StepValues(Record, frozen=True):
     num_graphs: int = 0  # that torch.compile has made
     breaks: tuple[str, ...] = ()  # why it has made several
     backends: tuple[str, ...] = ()  # as the program asked for them
+    in_vain: tuple[str, ...] = ()  # paths of modules that the program compiles, and whose code is all torch's
     first_wrong: OperatorValue | None = None  # operator by operator
+    drawn_again: OperatorValue | None = None  # where a graph is cut
     num_replayed: int = 0  # compiled graphs
     replay_problem: str = ""  # why one was not
     base_folder: str = ""  # file names of frames are relative to it, or to an installed package

@@ -7,7 +7,7 @@ from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
 
 _REENTRANT = "torch.utils.checkpoint.CheckpointFunction"
-_COMPILED = "code compiled by torch.compile"
+_COMPILED = "code under torch.compile"
 _REMEDIES = {_COMPILED: " --eager runs it as it is written."}
 MAX_LINES = 3
 

@@ -123,7 +123,9 @@ def _what(diff: CompiledDiff) -> str:
 
 def _where(diff: CompiledDiff) -> Iterator[str]:
     found = diff.operator
-    if found is not None:
+    if found is not None and found.is_drawn_again:
+        yield f"Random numbers are drawn again by {found.words}, which gets others than forward had."
+    elif found is not None:
         what, where = ("result", ", where operators are fused") if found.is_fused else ("operator", "")
         yield f"The first wrong {what} is {found.words}, off by {found.error:.1e}{where}."
 
@@ -140,9 +142,10 @@ def _who(diff: CompiledDiff) -> Iterator[str]:
 def _remedy(diff: CompiledDiff) -> str:
     if diff.eager_failure:
         return ""  # what eager refuses is a mistake of another kind: `_failure` says where to look
-    if diff.operator is not None and diff.operator.frame is not None:
+    found = diff.operator
+    if found is not None and found.frame is not None and not found.is_drawn_again:
         return (
-            f"Move {line_of(diff.operator.frame)} into a function decorated with @torch.compiler.disable, and report "
+            f"Move {line_of(found.frame)} into a function decorated with @torch.compiler.disable, and report "
             f"the operator to the maintainers of {diff.stage}."
         )
     if diff.right:

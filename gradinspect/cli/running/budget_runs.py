@@ -20,6 +20,7 @@ from gradinspect.graph import Graph
 from gradinspect.request import Request
 
 EAGER = "eager"
+_WHY = "Does it call torch.compile, not with backend 'eager'? 'gradinspect trace' shows what torch.compile did."
 _NOTHING = "has no backward graph of torch.compile in its first backward call, so there is no budget to choose."
 
 
@@ -33,7 +34,7 @@ def compare_budgets(request: Request) -> CompiledMemory:
     runs = ForkedRuns(request)
     compiled = runs.run(request, questions.budgets(), BudgetTable, is_silent=request.quiet)
     if not compiled.num_graphs and not compiled.notes:
-        raise GradInspectError(f"'{request.label}' {_NOTHING}", "Does it call torch.compile, not with backend 'eager'?")
+        raise GradInspectError(f"'{request.label}' {_NOTHING}", _WHY)
     if not compiled.num_graphs:
         raise GradInspectError(f"'{request.label}': {compiled.notes[0]}", "Choose another backend, such as inductor.")
     return CompiledMemory(compiled=compiled, without=_without(runs, replace(request, eager=True)))

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +14,7 @@ from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.renderers.terminal.compilation import in_vain_words
 from gradinspect.request import CompiledRun, Request
 
 ROUNDINGS: Final = (1, 2, 3)
@@ -61,7 +63,18 @@ class _Runs:
         try:
             first = self._run(replace(self._how, keeps=True), eager=True, is_silent=self._request.quiet)
         except ScriptFailedError as error:
-            return self._beside_failure(error)
+            failure = error
+        else:
+            return self._beside(first)
+        return self._beside_failure(failure)
+
+    def _beside(self, first: StepValues) -> CompiledDiff:
+        """Compare with what eager has computed.
+
+        Raises:
+            GradInspectError: Nothing is compiled.
+            ScriptFailedError: The program fails, compiled.
+        """
         self._how = replace(self._how, num_calls=len(first.calls))
         rounded = [self._run(replace(self._how, rounding=number), eager=True) for number in ROUNDINGS]
         compiled = self._compiled()
@@ -105,20 +118,26 @@ class _Runs:
             if values is None:
                 failed.append(stage)
             elif not judge(self._request.label, rounded, values).is_same:
-                right += self._uncut(stage, rounded)
-                return msgspec.structs.replace(found, stage=stage, right=tuple(right), failed=tuple(failed))
+                uncut = self._uncut(stage, rounded)
+                drawn = self._replayed(stage).drawn_again if uncut else None
+                right += uncut
+                return msgspec.structs.replace(
+                    found, stage=stage, right=tuple(right), failed=tuple(failed), operator=drawn
+                )
             else:
                 right.append(stage)
         print_message("Comparing operator by operator ...")
         replayed = self._replayed()
         stage = ", ".join(found.backends)
-        right += self._uncut(stage, rounded)
+        uncut = self._uncut(stage, rounded)
+        drawn = replayed.drawn_again if uncut else None
+        right += uncut
         return msgspec.structs.replace(
             found,
             stage=stage,
             right=tuple(right),
             failed=tuple(failed),
-            operator=replayed.first_wrong,
+            operator=replayed.first_wrong or drawn,
             num_replayed=replayed.num_replayed,
             replay_problem=replayed.replay_problem,
         )
@@ -131,10 +150,10 @@ class _Runs:
 
     def _compiled(self) -> StepValues:
         """Run the program as it is; what it printed is shown if it fails."""
-        try:
+        with suppress(ScriptFailedError):
             return self._run(self._how)
-        except ScriptFailedError:
-            return self._run(self._how, is_silent=False)
+        # Outside of the handler: what the program raises would be told to be raised while our error was handled.
+        return self._run(self._how, is_silent=False)
 
     def _stage(self, backend: str | None) -> StepValues | None:
         """Run it with another backend, or with its own; None if that fails."""
@@ -143,9 +162,9 @@ class _Runs:
         except (GradInspectError, ScriptFailedError):
             return None
 
-    def _replayed(self) -> StepValues:
+    def _replayed(self, backend: str | None = None) -> StepValues:
         try:
-            return self._run(replace(self._how, replays=True))
+            return self._run(replace(self._how, replays=True, backend=backend))
         except (GradInspectError, ScriptFailedError) as error:
             return StepValues(replay_problem=str(error).rstrip("."))
 
@@ -160,4 +179,6 @@ def _why_nothing(compiled: StepValues) -> str:
         return "Does it call torch.compile?"
     if compiled.breaks:
         return f"torch.compile gave up: {compiled.breaks[0]}."
+    if compiled.in_vain:
+        return f"{in_vain_words(compiled.in_vain)}."
     return "It calls torch.compile: does it call what that returns, and before its first step ends?"

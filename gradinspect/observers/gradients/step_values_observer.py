@@ -25,6 +25,7 @@ from gradinspect.observers.graphs.phases_observer import SteppedOptimizers
 from gradinspect.recording.compilation import place_of_break
 from gradinspect.recording.frames import source_line
 from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.names import is_compiled_in_vain
 from gradinspect.recording.values.magnitudes import UNREADABLE, dense_of, why_failed, why_unread
 from gradinspect.request import CompiledRun
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -60,6 +61,7 @@ class StepValuesObserver(Observer[StepValues]):
         self._calls: list[ComparedCall] = []
         self._values: list[StepValue] = []
         self._steps = SteppedOptimizers()
+        self._in_vain: list[str] = []
         self._is_busy = False
 
     @contextmanager
@@ -126,6 +128,7 @@ class StepValuesObserver(Observer[StepValues]):
             kept = _load(path, weights_only=True) if not self._how.keeps and path.is_file() else {}
             found: dict[ValueKey, torch.Tensor] = {}
             modules = _modules()
+            self._in_vain = [path for path, module in modules if is_compiled_in_vain(module)]
             buffers = _buffers(modules)
             written = tensors_by_name(frame, modules, (buffer for _, buffer in buffers))
             by_role = (
@@ -156,7 +159,9 @@ class StepValuesObserver(Observer[StepValues]):
             num_graphs=num_compiled_graphs(),
             breaks=tuple(self._breaks()),
             backends=tuple(self._backends),
+            in_vain=tuple(dict.fromkeys(self._in_vain)),
             first_wrong=None if replay is None else replay.first_wrong,
+            drawn_again=None if replay is None else replay.drawn_again,
             num_replayed=0 if replay is None else replay.num_compared,
             replay_problem="" if replay is None else replay.problem,
             base_folder=str(self._run.base_folder),
@@ -164,7 +169,7 @@ class StepValuesObserver(Observer[StepValues]):
 
     def _breaks(self) -> Iterator[str]:
         for one in graph_breaks():
-            found = place_of_break(one.stack)
+            found = place_of_break(one)
             place = None if found is None else source_line(*found, self._run.base_folder)
             yield one.reason if place is None else f"{place.file}:{place.line}: {one.reason}"
 

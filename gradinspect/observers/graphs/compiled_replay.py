@@ -5,6 +5,7 @@ Each graph of AOTAutograd is compiled as it is, and a second time with the resul
 Both are run on copies of the arguments, with the same random numbers; so is the graph itself, one operator after the
 other, and once more with other roundings. The first operator whose result is off by more than rounding is named. What
 is wrong only where nobody sees its result, as in a fused kernel, is named by the output of the graph that is off.
+Random numbers that backward draws again are found where AOTAutograd cuts a graph: each run alone, they are right.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,14 +15,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from msgspec.structs import replace
 from torch.fx import GraphModule, Interpreter
 
 from gradinspect.analyses.diff.compiled import OperatorValue, allowed
 from gradinspect.analyses.structure.call_names import without_wrappers
 from gradinspect.observers.gradients.rounding import OtherRoundings
 from gradinspect.recording.frames import lines_in_stack, source_line
-from gradinspect.torch_api.backends import BACKWARD, FORWARD, INFERENCE, Parts, boxed, run_boxed
-from gradinspect.torch_api.compiled_graphs import forward_name, modules_of, operator_name, stack_of, whole_of
+from gradinspect.torch_api.backends import BACKWARD, FORWARD, INFERENCE, PARTITION, Parts, boxed, run_boxed
+from gradinspect.torch_api.compiled_graphs import forward_name, is_random, modules_of, operator_name, stack_of, whole_of
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops, without_grad
@@ -39,6 +41,7 @@ class CompiledReplay:
             base_folder: Files below it are named relative to it.
         """
         self.first_wrong: OperatorValue | None = None
+        self.drawn_again: OperatorValue | None = None
         self.num_compared = 0
         self.problem = ""  # why a graph was not compared
         self._num_graphs = 0
@@ -47,7 +50,24 @@ class CompiledReplay:
     def watch(self, parts: Parts) -> Parts:
         """Return compilers whose graphs are compared when they run for the first time."""
         directions: dict[str, Direction] = {FORWARD: "forward", BACKWARD: "backward", INFERENCE: "forward"}
-        return {name: self._watched(directions[name], part) for name, part in parts.items() if name in directions}
+        found = {name: self._watched(directions[name], part) for name, part in parts.items() if name in directions}
+        return {**found, PARTITION: self._cutting(parts[PARTITION])} if PARTITION in parts else found
+
+    def _cutting(self, partition: Callable[..., Any]) -> Callable[..., Any]:
+        """Look for random numbers that backward draws again, of its own: an operator keeps its name in both parts."""
+
+        @uncompiled
+        def cut(*args: Any, **kwargs: Any) -> Any:
+            parts = partition(*args, **kwargs)
+            forward, backward = parts
+            drawn = {call.name for call in forward.graph.nodes if is_random(call)}
+            again = next((call for call in backward.graph.nodes if is_random(call) and call.name in drawn), None)
+            if again is not None and self.drawn_again is None:
+                found = self._named(again, "backward", self._num_graphs + 1)
+                self.drawn_again = replace(found, is_drawn_again=True)
+            return parts
+
+        return cut
 
     def _watched(self, direction: Direction, compiler: Callable[..., Any]) -> Callable[..., Any]:
 
@@ -115,21 +135,27 @@ class CompiledReplay:
     def _described(
         self, graph: "_Graph", call: Any, error: float, noise: float, norm: float, *, is_output: bool
     ) -> OperatorValue:
+        return replace(
+            self._named(call, graph.direction, graph.number),
+            error=error / norm if norm else float("inf"),
+            rounding=noise / norm if norm else 0.0,
+            is_fused=is_output and graph.every is not None,
+        )
+
+    def _named(self, call: Any, direction: Direction, number: int) -> OperatorValue:
         whole = whole_of(call)
         made = whole if stack_of(whole) else _given(whole)
         modules = modules_of(made)
         lines = list(lines_in_stack(stack_of(made)))
-        frame = source_line(*lines[-1][:2], self._base_folder) if lines else None
         return OperatorValue(
-            direction=graph.direction,
+            direction=direction,
             operator=operator_name(whole) if whole.op == "call_function" else str(whole.name),
             forward=forward_name(made),
             module=without_wrappers(modules[-1][1].rpartition("]")[2].strip(".")) if modules else "",
-            frame=frame,
-            error=error / norm if norm else float("inf"),
-            rounding=noise / norm if norm else 0.0,
-            number=graph.number,
-            is_fused=is_output and graph.every is not None,
+            frame=source_line(*lines[-1][:2], self._base_folder) if lines else None,
+            error=0.0,
+            rounding=0.0,
+            number=number,
         )
 
 

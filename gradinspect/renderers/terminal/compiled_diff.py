@@ -86,7 +86,7 @@ class CompiledDiffPage(Page):
         part = diff.part
         who = f"It goes wrong with backend {diff.stage}: {part}." if part else f"It goes wrong in {diff.stage} itself."
         yield from self.wrapped(self.visible(f"{who}{before}{failed}"))
-        if part:
+        if part and diff.operator is None:
             yield from self.wrapped("The line is not known: operators are compared only where the backend is at fault.")
             return
         if diff.operator is not None:
@@ -121,6 +121,8 @@ def goes_on_sentence(diff: CompiledDiff) -> str:
 def operator_sentence(found: OperatorValue) -> str:
     """Say which operator is wrong, and where it comes from."""
     line = f", {found.frame.file}:{found.frame.line}" if found.frame is not None else ""
+    if found.is_drawn_again:
+        return f"First drawn again: {found.words}{line}. Backward gets other random numbers than forward had."
     if found.is_fused:
         return (
             f"First wrong result: {found.words}{line}, off by {found.error:.1e}. It is right if each operator's "

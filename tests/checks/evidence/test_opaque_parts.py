@@ -20,7 +20,7 @@ def test_each_kind_of_part_is_named_once_with_its_lines() -> None:
     )
 
     assert opaque_notes([*opaque_parts(record), *opaque_parts(record)]) == (
-        "Not checked: code compiled by torch.compile, at train.py:7, train.py:9. --eager runs it as it is written.",
+        "Not checked: code under torch.compile, at train.py:7, train.py:9. --eager runs it as it is written.",
         "Not checked: the graph that a reentrant checkpoint builds during backward, at an unknown line.",
         "Not checked: OddBackward, an unknown C++ node, at train.py:7.",
     )

@@ -92,6 +92,15 @@ def test_the_partitioner_is_told_from_the_rest_of_aot_autograd() -> None:
 
     assert "It goes wrong in aot_eager, the partitioner of AOTAutograd, which decides what backward" in found.text
     assert found.remedy.startswith(f"Compile with backend='{UNCUT}'")
+    assert "The line is not known" in found.text
+
+    drawn = replace(OPERATOR, operator="aten.native_dropout", forward="dropout", is_drawn_again=True)
+    found = finding(differences=difference_of, stage="aot_eager", right=("eager", UNCUT), operator=drawn)
+
+    assert "Random numbers are drawn again by aten.native_dropout in the backward of dropout of h.3.mlp," in found.text
+    assert [(place.role, place.line) for place in found.places] == [("backward", 20), ("operator", 31)]
+    assert found.remedy.startswith(f"Compile with backend='{UNCUT}'")
+    assert "The line is not known" not in found.text
 
 
 def test_what_fails_in_eager_alone() -> None:

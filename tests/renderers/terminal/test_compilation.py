@@ -39,6 +39,17 @@ torch.compile so far: 3 graphs, 3 graph breaks, 3 recompiles (--eager: none)
 """)
 
 
+def test_what_is_compiled_in_vain_is_one_row() -> None:
+    """Modules of equal blocks are named together, and the outermost one as elsewhere."""
+    assert _said(_compiled(uncompiled=("blocks.0", "blocks.1", "blocks.2"))) == snapshot("""\
+
+torch.compile so far: 3 graphs, 0 graph breaks, 0 recompiles (--eager: none)
+  eager  blocks.0-2: .compile() compiles no code of torch.nn itself,
+  torch.compile(module) does
+""")
+    assert "  eager  model: .compile()" in _said(_compiled(uncompiled=("",)))
+
+
 def test_a_long_note_is_cut() -> None:
     """To a few lines of each kind, and what is left is counted; all of it is shown where that is asked for."""
     breaks = tuple(GraphBreak(reason=f"reason {number}", frame=number) for number in range(10))

@@ -99,7 +99,13 @@ def test_operators_that_were_not_compared_are_said_to_be() -> None:
         replace(wrong, replay_problem="ValueError in compiled graph 1")
     )
     fused = replace(wrong, operator=replace(OPERATOR, is_fused=True))
+    drawn = replace(wrong, stage="aot_eager", operator=replace(OPERATOR, is_drawn_again=True))
     assert "where operators are fused" in screen(fused).replace("\n  ", " ")
+    assert (
+        "First drawn again: aten.mul in the backward of gelu of h.3.mlp, model.py:31. Backward gets other random "
+        "numbers than forward had."
+    ) in screen(drawn).replace("\n  ", " ")
+    assert "The line is not known" not in screen(drawn)
 
 
 def test_control_characters_of_a_program_are_escaped() -> None:

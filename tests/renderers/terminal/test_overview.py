@@ -132,11 +132,11 @@ def test_backward_calls_on_other_lines_are_named() -> None:
 @pytest.mark.parametrize("is_complete", [True, False])
 def test_a_verdict_says_what_it_did_not_see(is_complete: bool) -> None:  # a parameter
     """And why."""
-    found = checked(is_complete=is_complete, notes=("Not checked: code compiled by torch.compile, at a.py:3.",))
+    found = checked(is_complete=is_complete, notes=("Not checked: code under torch.compile, at a.py:3.",))
     page = text(Overview(source="train.py", graph=product_plus_two(), findings=found))
 
     assert ("but not all was looked at" in page) != is_complete
-    assert "code compiled by torch.compile" in page
+    assert "code under torch.compile" in page
 
 
 def test_what_is_in_the_outermost_module_itself_is_not_outside_of_modules() -> None:
