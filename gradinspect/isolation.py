@@ -35,6 +35,9 @@ def _names_at_startup() -> frozenset[str]:
 
 
 _MODULE = type(sys)
+_MAIN_OF_CHILDREN = (
+    "__mp_main__"  # multiprocessing names the main module so, in spawned processes and where it is loaded
+)
 _LIST = list  # the class, since the name may be replaced
 _FILES = sys.modules["_frozen_importlib_external"].PathFinder
 _FUNCTIONS = (type(_names_at_startup), type(len))
@@ -105,6 +108,8 @@ class HandBack:
         while todo:
             current = todo.pop()
             self._show(current)
+            if current == "multiprocessing":
+                self._show(_MAIN_OF_CHILDREN)
             if current in self.groups:
                 for other in self.groups[current]:
                     self._show(other)
@@ -113,6 +118,8 @@ class HandBack:
 
     def _show(self, name: str) -> None:
         module = self.aside.pop(name, None)
+        if name == _MAIN_OF_CHILDREN:  # the started one, by whose name they send what its classes have made
+            module = sys.modules.get("__main__", module)
         if module is not None:
             sys.modules.setdefault(name, module)
 

@@ -137,3 +137,39 @@ def test_other_threads_import_what_they_import_without_us(tmp_path: Path) -> Non
 
     assert done.stderr == ""
     assert done.stdout == "True True False True True\nTrue True False\n" * 2 + "True builtin_function_or_method\n"
+
+
+MADE_BY_CHILDREN = {
+    "a pool": "with context.Pool(1) as pool:\n        made = pool.map(make, [3])[0]",
+    "an executor": (
+        "with concurrent.futures.ProcessPoolExecutor(1, context) as pool:\n        made = pool.submit(make, 3).result()"
+    ),
+    "a queue": (
+        "queue = context.SimpleQueue()\n"
+        "    child = context.Process(target=put, args=(queue,))\n"
+        "    child.start()\n"
+        "    made = queue.get()\n"
+        "    child.join()"
+    ),
+}
+
+
+@pytest.mark.parametrize("made", MADE_BY_CHILDREN.values(), ids=MADE_BY_CHILDREN)
+def test_what_a_spawned_process_makes_of_a_class_of_the_script_is_that_class(made: str, tmp_path: Path) -> None:
+    """It comes from `__mp_main__`: to the children that is the script, and so it must be here."""
+    script = tmp_path / "spawns.py"
+    script.write_text(
+        "import concurrent.futures\nimport multiprocessing\nimport torch\n"
+        "class Result:\n    def __init__(self, value):\n        self.value = value\n"
+        "def make(value):\n    return Result(value)\n"
+        "def put(queue):\n    queue.put(make(3))\n"
+        'if __name__ == "__main__":\n'
+        '    context = multiprocessing.get_context("spawn")\n'
+        "    torch.ones(1, requires_grad=True).sum().backward()\n"
+        f"    {made}\n"
+        "    print(type(made) is Result, made.value)\n"
+    )
+    done = gradinspect("trace", script, "--continue", cwd=tmp_path, is_new=True, is_measured=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "True 3" in done.stdout.splitlines()

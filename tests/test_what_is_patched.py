@@ -22,12 +22,18 @@ for _ in range(3):
     optimizer.step()
 """
 # To be told of the engine's calls, and to be invisible to warnings, tracebacks, fast paths, and to whoever counts modes
-# or asks how deep it may call; and to follow threads that begin, and custom Functions that are applied.
+# or asks how deep it may call; to be out of the way of torch.jit.trace; and to follow threads that begin, and custom
+# Functions that are applied.
 ALWAYS = {
     "BackwardCFunction.__init__",
+    "ScriptModule._create_method_from_trace",
+    "ScriptModule._create_method_from_trace_with_dict",
     "Thread._bootstrap_inner",
     "sys.getrecursionlimit",
     "sys.setrecursionlimit",
+    "torch._C._create_function_from_trace",
+    "torch._C._create_function_from_trace_with_dict",
+    "torch._C._create_graph_by_tracing",
     "torch._C._get_function_stack_at",
     "torch._C._is_torch_function_mode_enabled",
     "torch._C._len_torch_function_stack",

@@ -53,7 +53,7 @@ from gradinspect.recording.threads.threads import NOWHERE, ModuleWindow, ThreadR
 from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.recording.transparency.transparency import transparent
-from gradinspect.torch_api.compiled_regions import noticed_regions
+from gradinspect.torch_api.compiled_regions import noticed_regions, tracing_apart
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import hide_hooks, note_ours, show_hooks
@@ -154,6 +154,7 @@ class Recorder:
         followed = new_threads_followed(self), applied_functions_followed(self)
         self._transparency.enter_context(patched(*unlisted_modes(), *followed))
         self._transparency.enter_context(noticed_regions(self._switched, self._hook_ids))
+        self._transparency.enter_context(patched(*tracing_apart(self._stand_aside)))
         push_function_mode(self._mode)
         pause_in_children(self)
         return self
@@ -199,12 +200,19 @@ class Recorder:
     def _switched(self, is_compiled: bool, caller: FrameType | None) -> None:
         """Get out of the way of compiled code, and come back. NOTE [Compiled regions]."""
         self.has_run_compiled = True
+        self._stand_aside(is_compiled, caller)
+        for listener in self.on_compiled if self.is_active and get_ident() == self._thread else ():
+            listener(is_compiled, caller)
+
+    @uncompiled
+    def _stand_aside(self, is_aside: bool, caller: FrameType | None) -> None:
+        """Take our mode and our hooks off this thread, and put them back. NOTE [Traced regions]."""
         if get_ident() != self._thread:
-            switch_elsewhere(self, is_compiled=is_compiled, caller=caller)
-            return
-        if is_compiled:
+            switch_elsewhere(self, is_compiled=is_aside, caller=caller)
+        elif is_aside:
             self._compiled_from = next_sequence_nr()
-            self._num_above = take_function_mode(self._mode)
+            num_above = take_function_mode(self._mode)
+            self._num_above = self._num_above if num_above is None else num_above  # None: it is off already
             hide_hooks()
         else:
             show_hooks()
@@ -212,8 +220,6 @@ class Recorder:
                 put_function_mode(self._mode, self._num_above)
                 self._num_above = None
                 self._note_compiled(caller)
-        for listener in self.on_compiled if self.is_active else ():
-            listener(is_compiled, caller)
 
     def _note_compiled(self, caller: FrameType | None) -> None:
         """Note the window of a compiled function: no mode of ours has seen what it called."""

@@ -1,4 +1,4 @@
-"""Notice when the program enters and leaves code under torch.compile, to be out of the way there.
+"""Notice when the program enters and leaves code under torch.compile or torch.jit.trace, to be out of the way there.
 
 NOTE [Compiled regions]
 torch.compile traces a function mode that is active with the program, guards on it, and breaks the graph at some calls
@@ -12,6 +12,12 @@ While a frame is traced, our module hooks are taken away: with a hook, TorchDyna
 than `forward`, so a graph has its inputs in another order, by which torch's caches on disk are looked up. It does not
 guard on global hooks.
 Source: torch/_dynamo/eval_frame.py, callback.py, variables/nn_module.py, torch/__init__.py, torch 2.13.
+
+NOTE [Traced regions]
+torch.jit.trace notes for each operator the innermost line of Python, and names what it returns as the variable of that
+frame which holds it. With our mode both would be ours, in the code of the trace, in what is exported or saved from it,
+and in its errors. So the mode is taken off for the time of the C++ functions that trace.
+Source: torch/jit/_trace.py, torch/csrc/jit/python/python_tracer.cpp, torch 2.13.
 """
 
 import sys
@@ -28,13 +34,23 @@ import gradinspect
 from gradinspect.torch_api.dynamo import never_compiled, passed_by, uncompiled
 from gradinspect.torch_api.modules import take_global_hooks
 from gradinspect.torch_api.patching.patches import Patch, patched
-from gradinspect.torch_api.probes import private
+from gradinspect.torch_api.probes import look_up, private
 
 _MODULE = "torch._dynamo.eval_frame"
 _CALLBACKS = "torch._dynamo.callback"
 _SWITCH = "_maybe_set_eval_frame"
 _REPORTS = private("torch._C._log_api_usage_once", "code under torch.compile may be compiled another way")
 _USES = frozenset(("torch.compile", "torch._dynamo.optimize", "torch._dynamo.export"))
+_TRACERS = [
+    private(f"torch._C.{name}", "code under torch.jit.trace may have lines of ours")
+    for name in (
+        "_create_graph_by_tracing",
+        "_create_function_from_trace",
+        "_create_function_from_trace_with_dict",
+        "ScriptModule._create_method_from_trace",
+        "ScriptModule._create_method_from_trace_with_dict",
+    )
+]
 
 
 @contextmanager
@@ -139,3 +155,28 @@ def _telling(setting: Callable[[Any], Any], switched: Callable[[bool, FrameType 
         return setting(callback)
 
     return _maybe_set_eval_frame
+
+
+def tracing_apart(stand_aside: Callable[[bool, FrameType | None], None]) -> list[Patch]:
+    """Be out of the way while code is traced. NOTE [Traced regions].
+
+    Args:
+        stand_aside: Called on its thread as tracing begins and ends, with which of both, and the frame that traces.
+    """
+
+    def apart(tracer: Callable[..., Any]) -> Callable[..., Any]:
+        def trace(*arguments: Any, **keywords: Any) -> Any:
+            caller = sys._getframe(1)
+            stand_aside(True, caller)
+            try:
+                return tracer(*arguments, **keywords)
+            except BaseException as error:  # NOTE [No frame of ours in a traceback] in `recorder`
+                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+                raise
+            finally:
+                stand_aside(False, caller)
+
+        return trace
+
+    names = [one.path.rpartition(".") for one in _TRACERS if one.is_there]
+    return [Patch(look_up(holder), name, apart) for holder, _, name in names]

@@ -25,7 +25,7 @@ def double(value): return 2 * value
 def seen():
     return {
         "name": __name__, "file": __file__, "spec": repr(__spec__), "argv": sys.argv, "path0": sys.path[0],
-        "cwd": os.getcwd(), "main_is_me": sys.modules["__main__"].__dict__ is globals(),
+        "cwd": os.getcwd(), "started": sys.orig_argv[1:], "main_is_me": sys.modules["__main__"].__dict__ is globals(),
         "pickled": pickle.loads(pickle.dumps(Point(3))).x, "filters": len(warnings.filters),
     }
 

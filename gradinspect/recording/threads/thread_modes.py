@@ -250,7 +250,8 @@ def switch_elsewhere(recorder: "Recorder", *, is_compiled: bool, caller: FrameTy
         return
     if is_compiled:
         record.compiled_from = next_sequence_nr()
-        record.num_above = take_function_mode(record.mode)
+        num_above = take_function_mode(record.mode)
+        record.num_above = record.num_above if num_above is None else num_above  # None: it is off already
     elif record.num_above is not None:
         put_function_mode(record.mode, record.num_above)
         record.num_above, record.latest = None, next_sequence_nr()

@@ -12,6 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,6 +22,8 @@ from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
 
 _OURS = os.path.join(Path(__file__).parent.parent.parent, "")  # noqa: PTH118  # a prefix that ends with the separator
 _local = threading.local()
+# Where Python places a warning whose level is higher than the stack: a script may warn of its caller, and has none.
+_OUTSIDE = ("<sys>", 0, vars(sys)) if sys.version_info >= (3, 13) else ("sys", 1, vars(sys))
 
 
 def frames_without_us(frame: FrameType | None) -> Iterator[FrameType]:
@@ -39,6 +42,12 @@ def frames_without_us(frame: FrameType | None) -> Iterator[FrameType]:
                 frame = frame.f_back
 
 
+def _outward(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def warnings_without_us(show: Callable[[Any], None]) -> Callable[[Any], None]:
     """Make a `warnings._showwarnmsg` that reports the line a warning would have without us.
 
@@ -52,14 +61,14 @@ def warnings_without_us(show: Callable[[Any], None]) -> Callable[[Any], None]:
             return
         _local.is_placing = True
         try:
-            right = _right_frame(message, sys._getframe(1))
+            right = _right_place(message, sys._getframe(1))
             if right is None:
                 show(message)
                 return
+            file, line, variables = right
             warnings.warn_explicit(
-                message.message, message.category, right.f_code.co_filename, right.f_lineno,
-                right.f_globals.get("__name__") or "<unknown>",
-                right.f_globals.setdefault("__warningregistry__", {}), source=message.source,
+                message.message, message.category, file, line, variables.get("__name__") or "<unknown>",
+                variables.setdefault("__warningregistry__", {}), source=message.source,
             )  # fmt: skip
         except Warning as error:  # a filter turns them into errors; NOTE [No frame of ours in a traceback]
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
@@ -70,21 +79,19 @@ def warnings_without_us(show: Callable[[Any], None]) -> Callable[[Any], None]:
     return show_in_place
 
 
-def _right_frame(message: Any, innermost: FrameType) -> FrameType | None:
-    """Return the frame that a warning belongs to; None if it is already right, or not on this stack."""
-    level, frame = 0, innermost
-    while (frame.f_code.co_filename, frame.f_lineno) != (message.filename, message.lineno):
-        if frame.f_back is None:
-            return None
-        level, frame = level + 1, frame.f_back
-    right = None
-    for number, right in enumerate(frames_without_us(innermost)):  # noqa: B007  # the last one, if there are fewer
-        if number == level:
-            break
-    if right is None or right is frame:
+def _right_place(message: Any, innermost: FrameType) -> tuple[str, int, dict[str, Any]] | None:
+    """Return the file, line and globals that a warning belongs to; None if it has them, or is not on this stack."""
+    place = (message.filename, message.lineno)
+    stack = enumerate(_outward(innermost))
+    found = next((one for one in stack if (one[1].f_code.co_filename, one[1].f_lineno) == place), None)
+    if found is None:
+        return None
+    level, frame = found
+    right = next(islice(frames_without_us(innermost), level, None), None)
+    if right is frame:
         return None
     _forget(message, frame)
-    return right
+    return (right.f_code.co_filename, right.f_lineno, right.f_globals) if right else _OUTSIDE
 
 
 def _forget(message: Any, frame: FrameType) -> None:
@@ -114,9 +121,4 @@ def _kept_from(innermost: FrameType) -> list[bool]:
     Returns no frames: a frame in its own locals would keep everything on the stack alive.
     """
     kept = set(map(id, frames_without_us(innermost)))
-    is_kept = []
-    frame: FrameType | None = innermost
-    while frame is not None:
-        is_kept.append(id(frame) in kept)
-        frame = frame.f_back
-    return is_kept[::-1]
+    return [id(frame) in kept for frame in _outward(innermost)][::-1]

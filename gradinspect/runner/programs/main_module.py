@@ -39,11 +39,13 @@ class MainModule(NamedTuple):
 
 
 def make_main_module(program: Script | Module, arguments: Sequence[str]) -> MainModule:
-    """Make the module, store it in sys.modules, and set sys.argv.
+    """Make the module, store it in sys.modules, and set sys.argv and sys.orig_argv.
 
     Raises:
         GradInspectError: There is no such module, or the file is not Python.
     """
+    words = ["-m", program.name] if isinstance(program, Module) else [str(program.path)]
+    sys.orig_argv = [*_python_and_options(), *words, *arguments]
     if isinstance(program, Module):
         sys.argv = ["-m", *arguments]  # until it is found
         made = _from_spec(_module_spec(program.name))
@@ -60,6 +62,17 @@ def make_main_module(program: Script | Module, arguments: Sequence[str]) -> Main
             made = _from_file(program.path.absolute(), program.numbers)
     sys.modules["__main__"] = made.module
     return made
+
+
+def _python_and_options() -> list[str]:
+    """Return how this process was started, without us: what is before us on the command line."""
+    own = len(sys.argv) - 1
+    before = sys.orig_argv[1 : len(sys.orig_argv) - own - 1]
+    if sys.orig_argv[len(sys.orig_argv) - own :] != sys.argv[1:]:  # somebody has changed one of them
+        before = []
+    while before and before[-1] in ("-m", "-c"):
+        before.pop()
+    return [*sys.orig_argv[:1], *before]
 
 
 def _new_module(**attributes: Any) -> types.ModuleType:

@@ -1,14 +1,17 @@
 """The stack as it would be without us."""
 
+import re
 import sys
 import traceback
 import warnings
+from contextlib import nullcontext
 from types import FrameType
 from typing import Any, ClassVar
 
 import pytest
 import torch
 
+from gradinspect.recording.frames import RUNNERS
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.transparency import transparent_frames
 from gradinspect.recording.transparency.transparent_frames import (
@@ -143,6 +146,71 @@ def test_a_warning_is_shown_for_the_line_that_it_would_have_without_us() -> None
     assert by_itself == (__file__, here[0])
     assert file == __file__
     assert line == shown.__code__.co_firstlineno + 10
+
+
+def test_a_warning_of_a_caller_outside_the_program_is_placed_where_python_places_it() -> None:
+    """A script that warns of its caller has none: not our frame, and not its own line."""
+    plain: list[tuple[str, int]] = []
+    beyond = 10_000  # more than there are frames
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("beyond all", stacklevel=beyond)
+        plain += [(one.filename, one.lineno) for one in caught]
+    runner = next(iter(RUNNERS))
+    namespace: dict[str, Any] = {}
+    exec(compile("def run(then):\n    return then()\n", runner, "exec"), namespace)  # noqa: S102
+
+    def warns(level: int) -> None:
+        warnings.warn(f"level {level}", stacklevel=level)
+
+    def script() -> None:
+        for level in (2, 3, 4, beyond):
+            warns(level)
+
+    found = shown(lambda: namespace["run"](script))
+
+    assert found[0] == (__file__, script.__code__.co_firstlineno + 2)
+    assert found[1:] == plain * 3
+
+
+TRACED = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.conv, self.cell = torch.nn.Linear(3, 3), torch.nn.Conv1d(3, 3, 1), torch.nn.GRU(3, 3)
+
+    def forward(self, x):
+        hidden = self.linear(x).relu()
+        softly = torch.softmax(hidden, -1) + hidden
+        out, state = self.cell(softly.unsqueeze(0))
+        first, second = torch.split(torch.nn.functional.gelu(out), 1, 1)
+        return torch.cat([first, second]) * self.conv(out.transpose(1, 2)).sum()
+
+def expression(x, y):
+    product = x @ y
+    return torch.einsum("ij->i", product.exp()) + torch.nn.functional.dropout(product, 0.5, False)[:, 0]
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("name", ["Net()", "torch.nn.TransformerEncoderLayer(4, 2, 4)", "expression"])
+def test_traced_code_has_the_lines_and_names_that_it_has_without_us(name: str) -> None:
+    """NOTE [Traced regions]: they stand in the code of the trace, in what is exported from it, and in its errors."""
+    known: dict[str, Any] = {"torch": torch, "__name__": __name__}
+    exec(compile(TRACED, "<traced>", "exec"), known)  # noqa: S102
+    inputs = {
+        "Net()": (torch.ones(2, 3),),
+        "expression": (torch.ones(2, 2), torch.ones(2, 2)),
+    }.get(name, (torch.ones(2, 3, 4),))
+    said = []
+    for watching in (nullcontext(), Recorder(), nullcontext()):
+        with watching:
+            traced = torch.jit.trace(eval(name, known), inputs, check_trace=False)  # noqa: S307
+        said.append(re.sub(r"\.___torch_mangle_\d+", "", f"{traced.inlined_graph}{traced.code}"))
+
+    assert "# " in said[0]  # its lines are there
+    assert said == said[:1] * 3
 
 
 def test_a_warning_that_is_an_error_is_raised_without_our_frames() -> None:

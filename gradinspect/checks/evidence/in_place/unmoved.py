@@ -158,8 +158,10 @@ class UnmovedLog:
 
     def before_step(self, optimizer: Optimizer, seen: SeenOptimizer) -> None:
         """Look at the gradients that a step finds for parameters that the last ones have not changed."""
-        for tensor, one in self._held(optimizer):
-            rate = _rate(optimizer, tensor)
+        held = self._held(optimizer)
+        rates = _rates(optimizer) if held else {}
+        for tensor, one in held:
+            rate = rates.get(id(tensor))
             if gradient_of(tensor) is None or rate == 0 or seen.was_compiled:
                 continue
             one.has_stepped, one.optimizer, one.rate = True, seen, rate
@@ -276,10 +278,12 @@ def _measured_gradient(one: Unmoved) -> PendingFigures | None:
         return None
 
 
-def _rate(optimizer: Optimizer, tensor: torch.Tensor) -> float | None:
-    """Return the learning rate of a parameter; None if it is kept on a device."""
+def _rates(optimizer: Optimizer) -> dict[int, float | None]:
+    """Return the learning rate of each parameter, by its id; None if it is kept on a device."""
+    rates: dict[int, float | None] = {}
     for group in optimizer.param_groups:
-        if any(one is tensor for one in group["params"]):
-            rate = group.get("lr")
-            return rate if isinstance(rate, int | float) else None
-    return None
+        rate = group.get("lr")
+        known = rate if isinstance(rate, int | float) else None
+        for one in group["params"]:
+            rates.setdefault(id(one), known)
+    return rates

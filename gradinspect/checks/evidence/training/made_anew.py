@@ -103,12 +103,16 @@ def rebound(
         made_at: The frame that made a tensor; it may be gone when this is reported.
     """
     held = {key for one in optimizers for key in one.holds()}
+    named: dict[str, list[UsedParameter]] = {}
+    for one in gradients.parameters():
+        if one.name and not (one.read or one.is_input):
+            named.setdefault(one.name, []).append(one)
     for seen in optimizers:
         optimizer = seen.optimizer()
         for old in () if optimizer is None or not seen.num_steps else held_by(optimizer):
             known = [] if registrations.first_of(old) is not None else gradients.of([old])
             for before in known:
-                new = next((one for one in gradients.parameters() if _replaces(one, before, old, held)), None)
+                new = next((one for one in named.get(before.name, ()) if _replaces(one, before, old, held)), None)
                 tensor = None if new is None else new.tensor()
                 if new is not None and tensor is not None and registrations.first_of(tensor) is None:
                     yield Unheld("rebound", new.name, new, made_at(tensor), seen)
@@ -116,7 +120,7 @@ def rebound(
 
 def _replaces(one: UsedParameter, before: UsedParameter, old: torch.Tensor, held: set[int]) -> bool:
     tensor = one.tensor()
-    if tensor is None or id(tensor) in held or one.read or one.is_input or one.name != before.name or not one.name:
+    if tensor is None or id(tensor) in held:
         return False
     if not tensor.requires_grad or (tensor.shape, tensor.dtype) != (old.shape, old.dtype):
         return False

@@ -1,7 +1,8 @@
 """Parameters that have a gradient and do not change."""
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -151,3 +152,30 @@ def test_no_copy_is_kept() -> None:
     loop.optimizer.param_groups.clear()
 
     assert gone() is None
+
+
+def test_rates_are_read_once_for_each_step() -> None:
+    """Not once more for each parameter: a model may have very many."""
+
+    class Groups(list[Any]):
+        reads = 0
+
+        def __iter__(self) -> Iterator[Any]:
+            Groups.reads += 1
+            return super().__iter__()
+
+    loop = Loop(*[torch.ones(2) for _ in range(5)])
+    loop.backward()
+    groups = loop.optimizer.param_groups = Groups(loop.optimizer.param_groups)
+    groups.append({**groups[0], "params": [nn.Parameter(torch.ones(2))], "lr": 7.0})
+    before = Groups.reads
+    loop.log.before_step(loop.optimizer, loop.seen)
+    num_for_five = Groups.reads - before
+    one = Loop(torch.ones(2))
+    one.backward()
+    one.optimizer.param_groups = Groups(one.optimizer.param_groups)
+    before = Groups.reads
+    one.log.before_step(one.optimizer, one.seen)
+
+    assert num_for_five == Groups.reads - before
+    assert [unmoved.rate for unmoved in loop.log._open.values()] == [0.1] * 5

@@ -1,12 +1,14 @@
 """Parameters that are made anew for each backward call."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from training_program import Program, code_of
 
+from gradinspect.checks.evidence.training import made_anew as module_of_rebound
 from gradinspect.checks.facts.training import UnheldParameters
 
 X = torch.ones(3, 2)
@@ -74,6 +76,28 @@ def test_a_leaf_that_took_the_place_of_one_that_is_held() -> None:
 
     assert (found.kind, found.names) == ("rebound", ("z",))
     assert "z = torch.ones(" in str(code_of(found.made))
+
+
+def test_leaves_are_compared_with_those_of_their_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not each with each: a program may optimize very many."""
+    compared: list[tuple[str, str]] = []
+    original = module_of_rebound._replaces
+
+    def noted(one: Any, before: Any, *rest: Any) -> bool:
+        compared.append((one.name, before.name))
+        return original(one, before, *rest)
+
+    monkeypatch.setattr(module_of_rebound, "_replaces", noted)
+    program = Program()
+    with program:
+        first, second, third = (torch.zeros(3, requires_grad=True) for _ in range(3))
+        optimizer = torch.optim.SGD([first, second, third], lr=0.1)
+        for _ in range(3):
+            program.backward((first * second * third + first + second + third).sum())
+            optimizer.step()
+
+    assert program.facts(UnheldParameters) == []
+    assert compared == [(name, name) for name in ("first", "second", "third")]
 
 
 def test_other_leaves() -> None:
