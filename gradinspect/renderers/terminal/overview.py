@@ -265,7 +265,8 @@ def _spread(tree: Sequence[ModuleBytes]) -> tuple[str | None, Sequence[ModuleByt
         if largest is None or not largest.children:
             break
         share = largest.total_bytes / (sum(module.total_bytes for module in modules) or 1)
-        if not _is_opened(share, alike(largest.children, lambda module: (module.path,), contents)):
+        blocks = alike(largest.children, lambda module: (module.path,), contents)
+        if not _is_opened(share, blocks):
             break
         others = [module for module in modules if module is not largest]
         if share > NEARLY_ALL:
