@@ -243,11 +243,13 @@ class _Report:
         before, after = (self._read(source, self._wanted) for source in self.sources)
         calls = [self._call(pair) for pair in zip(before, after, strict=False)]
         step = StepDiff(calls, [*self._unmatched(0, before[len(calls) :]), *self._unmatched(1, after[len(calls) :])])
-        self._print_step(step)
-        if step.is_same and self._wanted != "calls" and not all(map(_is_file, self.sources)):
-            print_message("Only this call was compared.")
         shown = step.most_telling
-        write(DiffFile(before[shown], after[shown], *calls[shown]))
+        try:
+            self._print_step(step)
+            if step.is_same and self._wanted != "calls" and not all(map(_is_file, self.sources)):
+                print_message("Only this call was compared.")
+        finally:  # also if the reader of standard output has left
+            write(DiffFile(before[shown], after[shown], *calls[shown]))
         return self._exit_code(step.failures, is_same=step.is_same)
 
     def _unmatched(self, side: int, graphs: Sequence[Graph]) -> Iterator[str]:

@@ -110,12 +110,13 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     def report(memory: StepMemory) -> None:
         nonlocal fits
         fits = available is None or needed_bytes(memory) <= available
-        write_step_targets(memory, targets, available, force=force)
-        if output_format == "json":
-            print_text(render_step_memory_json(memory, available, by, rows))
-            return
-        page = terminal_page(StepMemoryPage)
-        print_lines(page.lines(memory, available, by, rows))
+        try:
+            if output_format == "json":
+                print_text(render_step_memory_json(memory, available, by, rows))
+            else:
+                print_lines(terminal_page(StepMemoryPage).lines(memory, available, by, rows))
+        finally:  # also if the reader of standard output has left
+            write_step_targets(memory, targets, available, force=force)
 
     if isinstance(request.source, CaptureFile):
         given = {
@@ -150,15 +151,17 @@ def _search(request: Request, searched: str, limit: int | None, num_steps: int, 
     check_can_run_again(request, "--search")
     targets = parse_size_targets(written.files, force=written.overwrites)
     table = _searched(request, searched, limit, num_steps)
-    write_size_targets(table, targets, force=written.overwrites)
     if isinstance(table, PairTable):
         in_json, page, fits = render_figures(table, PAIRS), terminal_page(PairPage).lines(table), table.has_fitting
     else:
         in_json, page, fits = render_figures(table, SIZES), terminal_page(SizePage).lines(table), table.best is not None
-    if written.kind == "json":
-        print_text(in_json)
-    else:
-        print_lines(page)
+    try:
+        if written.kind == "json":
+            print_text(in_json)
+        else:
+            print_lines(page)
+    finally:  # also if the reader of standard output has left
+        write_size_targets(table, targets, force=written.overwrites)
     return 0 if limit is None or fits else FOUND_SOMETHING
 
 

@@ -163,9 +163,11 @@ def _time(request: Request, file: Path, rows: RowChoice, *, full: bool, force: b
         page = terminal_page(TimelinePage)
         slices = slowest_first(timeline) if rows.sort is None else timeline.slices
         found = chosen_slices(timeline.graph, slices, rows)
-        print_lines(page.lines(timeline, found, _max_rows(rows, full=full, default=MAX_SLOWEST)))
-        if target is not None:
-            write_content(target, render_chrome_trace(timeline).encode(), force=force)
+        try:
+            print_lines(page.lines(timeline, found, _max_rows(rows, full=full, default=MAX_SLOWEST)))
+        finally:  # also if the reader of standard output has left
+            if target is not None:
+                write_content(target, render_chrome_trace(timeline).encode(), force=force)
 
     report_on(request, questions.timeline(), report)
 

@@ -76,17 +76,21 @@ def trace(  # noqa: PLR0913  # the options of the tree
     if opens:
         load_renderer(PAGE)
 
+    def show(graph: Graph) -> None:
+        if output_format == "text":
+            print_lines(_page(graph, focus, order, depth=depth, full=full, fold_shapes=fold_shapes))
+        else:
+            summary = summarize(graph)
+            is_json = output_format == "json"
+            print_text(render_figures(summary, SUMMARY) if is_json else render_summary_markdown(summary))
+
     def report(graph: Graph) -> None:
-        match output_format:
-            case "text":
-                print_lines(_page(graph, focus, order, depth=depth, full=full, fold_shapes=fold_shapes))
-            case "json":
-                print_text(render_figures(summarize(graph), SUMMARY))
-            case "markdown":
-                print_text(render_summary_markdown(summarize(graph)))
         page = [parse_target(temporary_page(request.label))] if opens and not is_silent() else []
-        drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes}
-        write_targets(graph, [*targets, *page], request=request, force=force, focus=focus, **drawing)
+        try:
+            show(graph)
+        finally:  # also if the reader of standard output has left
+            drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes}
+            write_targets(graph, [*targets, *page], request=request, force=force, focus=focus, **drawing)
         for target in page:
             open_page(target.path)
 

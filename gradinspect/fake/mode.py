@@ -140,6 +140,14 @@ def _explain_missing_support(error: BaseException) -> GradInspectError | None:
     return None
 
 
+def explain_largest_size(error: BaseException, sizes_hint: str) -> GradInspectError:
+    """Explain an error of a program in which a size was taken to be the largest possible: another may be right."""
+    return MissingValuesError(
+        f"{_place(error)} fails with the largest size that values could give a tensor: {type(error).__name__}.",
+        sizes_hint,
+    )
+
+
 def _explain_missing_ranks(error: BaseException) -> GradInspectError | None:
     """Explain an error caused by ranks that are not there."""
     if isinstance(error, NoSuchRankError):

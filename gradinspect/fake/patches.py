@@ -26,6 +26,7 @@ from gradinspect.torch_api.fakes import (
     distribution_patch,
     format_patch,
     loader_patches,
+    logging_patches,
     reading_patches,
     set_fake_device,
     sharing_patch,
@@ -46,6 +47,7 @@ def patched_torch() -> AbstractContextManager[None]:
         format_patch(_formatting),
         deepcopy_patch(_copying),
         sharing_patch(_sharing),
+        *logging_patches(),
         *SavedFiles().patches(),
     )
 

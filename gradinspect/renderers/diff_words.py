@@ -70,6 +70,29 @@ class StepDiff(NamedTuple):
         return [f"{call.name}: {one}" if several else one for call in self.calls for one in call.failures]
 
 
+class ChangedLine(NamedTuple):
+    """A line of code that says something else in B, with the nodes that it makes there."""
+
+    before: str  # code
+    after: str
+    place: str  # "model.py:41"
+    nodes: tuple[int, ...]  # of B
+
+
+def apart_from_lines(rows: Iterable[ChangedRow]) -> tuple[list[ChangedRow], list[ChangedLine]]:
+    """Return what differs apart from lines of code, and the lines: one makes many nodes, and is said once."""
+    rest: list[ChangedRow] = []
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows:
+        others = tuple(detail for detail in row.details if detail.field != "line")
+        for detail in row.details:
+            if detail.field == "line":
+                found.setdefault((detail.before, detail.after, row.line), []).extend(row.nodes_after)
+        if others or not row.details:
+            rest.append(replace(row, details=others))
+    return rest, [ChangedLine(*key, tuple(nodes)) for key, nodes in found.items()]
+
+
 def in_order_of_modules(rows: Iterable[ChangedRow]) -> list[ChangedRow]:
     """Sort rows by module, numbers as numbers, so that `fc2` comes before `fc10`; what is outside of modules last."""
     return sorted(rows, key=lambda row: (row.is_outside, [_numbered(part) for part in row.module.split(".")]))
@@ -189,7 +212,7 @@ def _listed(calls: Sequence[str]) -> str:
 
 def class_words(diff: GraphDiff, arrow: str = "→") -> str:
     """Say of which classes there are more or fewer nodes: `GeluBackward0 32 → 0`; "" where few rows say it."""
-    if len(diff.rows) <= MANY_ROWS:
+    if len(apart_from_lines(diff.rows)[0]) <= MANY_ROWS:
         return ""
     told = [f"{name} {pair.before:,} {arrow} {pair.after:,}" for name, pair in diff.classes.items()]
     rest = [f"{len(told) - MAX_CLASSES:,} more"] if len(told) > MAX_CLASSES else []

@@ -11,7 +11,7 @@ import torch
 
 from gradinspect.catalog import load_catalog
 from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, ScriptFailedError, text_of
-from gradinspect.fake.mode import FakeRun, explain_fake_error
+from gradinspect.fake.mode import FakeRun, explain_fake_error, explain_largest_size
 from gradinspect.fake.ranks import fake_ranks
 from gradinspect.fake.read_values import ReplayedReads
 from gradinspect.fake.saved_files import announced_writes
@@ -308,6 +308,9 @@ class Session(Generic[T]):
         """Raise one sentence in place of an error caused by fake tensors."""
         is_fake = self._request.fake and not self._has_answer()
         explained = explain_fake_error(error, self._request.values_hint, self._request.sizes_hint) if is_fake else None
+        is_bound = is_fake and self._run.fake is not None and self._run.fake.is_bound
+        if explained is None and is_bound and isinstance(error, Exception):
+            explained = explain_largest_size(error, self._request.sizes_hint)
         if explained is not None:
             raise explained from None
 

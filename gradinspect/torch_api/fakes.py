@@ -1,7 +1,9 @@
 """Fake tensors: torch's mode for running without memory, and the patches that ordinary programs need with it."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
+from logging import CRITICAL, Logger
 from typing import Any
 
 import torch
@@ -27,6 +29,7 @@ _ERRORS = tuple(
     private(f"{_FAKE}.{name}", "errors caused by missing values are not explained")
     for name in ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 )
+_LOG = private(f"{_FAKE}.log", "torch logs errors of the program on fake tensors, besides raising them")
 _DEVICE = private("torch.ops.prim.device.default", "fake tensors take longer")
 _READ = private("torch.ops.aten._local_scalar_dense.default", "fit does not answer what reads a loss")
 
@@ -109,6 +112,13 @@ def format_patch(make: Any) -> Patch:
 def sharing_patch(make: Any) -> Patch:
     """Patch what moves a tensor into memory that processes share."""
     return Patch(torch.Tensor, "share_memory_", make)
+
+
+def logging_patches() -> tuple[Patch, ...]:
+    """Patch the logger of fake tensors, which prints a traceback of torch's own for each error that it raises."""
+    if not _LOG.is_there:
+        return ()
+    return (Patch(sys.modules[_FAKE], "log", lambda original: Logger(original.name, CRITICAL + 1)),)
 
 
 def reading_patches(make: Callable[[str, Any], Any]) -> tuple[Patch, ...]:

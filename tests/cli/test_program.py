@@ -405,6 +405,24 @@ def test_a_reader_that_leaves_early_is_no_error(verb: str, capture_file: str) ->
     assert (done.stderr, done.returncode) == ("", 0)
 
 
+@pytest.mark.parametrize(
+    ("verb", "name"), [("trace", "page.html"), ("diff {0}", "page.html"), ("check", "found.json"), ("fit", "page.html")]
+)
+def test_a_reader_that_leaves_early_loses_no_file(
+    verb: str, name: str, capture_file: str, tmp_path: Path
+) -> None:  # the lines are more than a pipe holds at once, or come after the reader has left
+    """What `-o` asks for is written whoever reads the screen."""
+    program = tmp_path / "program.py"
+    program.write_text("import torch\nx = torch.ones(2, requires_grad=True)\n(x * x).sum().backward()\n")
+    source = capture_file if verb in {"trace", "diff {0}"} else str(program)
+    words = f"{verb.format(source)} {source} -o {tmp_path / name} --force"
+    command = f"exec 3> >(exec true); sleep 0.2; {sys.executable} -m gradinspect {words} >&3"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=300, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / name).stat().st_size > 0
+
+
 def test_a_folder_that_may_not_be_written_is_said_before_the_script_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

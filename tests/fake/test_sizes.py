@@ -150,3 +150,20 @@ def test_a_sparse_tensor_that_learns_is_followed(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "done" in done.stdout
+
+
+def test_a_program_that_fails_with_the_largest_size_is_told_which_line(tmp_path: Path) -> None:
+    """One element of each row is selected, and no traceback of torch's own is printed."""
+    program = (
+        "import torch\n"
+        "weight = torch.ones(4, 3, requires_grad=True)\n"
+        "chosen = weight[torch.eye(4, 3) == 1]\n"
+        "(chosen * weight).sum().backward()\n"
+    )
+    done = gradinspect("fit", "-", cwd=tmp_path, typed=program)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "gradinspect: '(chosen * weight).sum().backward()' (<stdin>:4) fails with the largest size that "
+        "values could give a tensor: RuntimeError. Run with --real.\n"
+    )

@@ -56,9 +56,11 @@ class FindingsReport:
         names = relative_names(found.files, self._project.root)
         found = self._without_known(without_comments(found, self._selection, names))
         self.has_findings = bool(found.findings)
-        self._print(found)
-        for kind, path in self._targets:
-            write_content(path, self._text(found, kind).encode(), force=self._options.force)
+        try:
+            self._print(found)
+        finally:  # also if the reader of standard output has left
+            for kind, path in self._targets:
+                write_content(path, self._text(found, kind).encode(), force=self._options.force)
 
     def _without_known(self, found: Findings) -> Findings:
         """Keep what the baseline does not have, and write it anew if that is asked."""

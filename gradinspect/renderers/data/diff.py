@@ -13,8 +13,10 @@ from gradinspect.renderers.diff_words import (
     LEAF_WORDS,
     MODULE_WORDS,
     SIGNS,
+    ChangedLine,
     Side,
     StepDiff,
+    apart_from_lines,
     class_words,
     described,
     first_values,
@@ -24,7 +26,7 @@ from gradinspect.renderers.diff_words import (
     summary,
     value_summary,
 )
-from gradinspect.units import format_bytes, format_change, format_tensor
+from gradinspect.units import format_bytes, format_change, format_count, format_tensor
 
 MAX_ROWS = 50  # in a comment
 
@@ -87,12 +89,13 @@ def render_diff_markdown(diff: GraphDiff, sides: Sequence[Side], failures: Seque
     parts += ["\n", render_markdown(("", "before", "after", "change"), _figures(diff))]
     if classes := class_words(diff):
         parts.append(f"\nClasses: {code(classes)}\n")
-    if diff.rows:
+    rows, lines = apart_from_lines(diff.rows)
+    if rows:
         headers = ("module", "change", "what", "bytes held", "line")
-        parts += ["\n", render_markdown(headers, map(_cells, diff.rows[:MAX_ROWS]))]
-    if len(diff.rows) > MAX_ROWS:
-        parts.append(f"\n{len(diff.rows) - MAX_ROWS:,} more rows.\n")
-    listed = [*_leaf_items(diff), *_module_items(diff), *_value_items(diff.values)]
+        parts += ["\n", render_markdown(headers, map(_cells, rows[:MAX_ROWS]))]
+    if len(rows) > MAX_ROWS:
+        parts.append(f"\n{len(rows) - MAX_ROWS:,} more rows.\n")
+    listed = [*_line_items(lines), *_leaf_items(diff), *_module_items(diff), *_value_items(diff.values)]
     return "".join([*parts, *(["\n"] if listed else []), *listed])
 
 
@@ -111,6 +114,14 @@ def _cells(row: ChangedRow) -> tuple[str, ...]:
     what = " ".join(filter(None, (f"{code(row.what)}{times}", info, code(details))))
     held = format_change(row.held_bytes) if row.held_bytes else ""
     return code(place_of(row)), SIGNS[row.kind], what, held, code(row.line)
+
+
+def _line_items(lines: Sequence[ChangedLine]) -> Iterator[str]:
+    for line in lines[:MAX_ROWS]:
+        nodes = format_count(len(line.nodes), "node")
+        yield f"- line {code(line.place)}, {nodes}: {code(line.before or '(none)')} → {code(line.after or '(none)')}\n"
+    if len(lines) > MAX_ROWS:
+        yield f"- {format_count(len(lines) - MAX_ROWS, 'more line')}\n"
 
 
 def _leaf_items(diff: GraphDiff) -> Iterator[str]:
@@ -155,7 +166,9 @@ def render_diff_github(diff: GraphDiff, failures: Sequence[str], path_of: Callab
         path_of: Maps a file name in B's record to its path in the repository.
     """
     lines = [f"::error title=gradinspect diff::{escape_message(sentence)}" for sentence in failures]
-    lines += [_annotation(row, path_of) for row in diff.rows]
+    rows, changed = apart_from_lines(diff.rows)
+    lines += [_annotation(row, path_of) for row in rows]
+    lines += [_line_annotation(line, path_of) for line in changed]
     lines += [
         f"::warning title=gradinspect diff::{escape_message(f'{LEAF_WORDS[change.kind]}: {change.name}')}"
         for change in diff.leaf_changes
@@ -163,9 +176,18 @@ def render_diff_github(diff: GraphDiff, failures: Sequence[str], path_of: Callab
     return "".join(f"{line}\n" for line in lines)
 
 
+def _line_annotation(line: ChangedLine, path_of: Callable[[str], str]) -> str:
+    text = f"line of {format_count(len(line.nodes), 'node')}: {line.before or '(none)'} → {line.after or '(none)'}"
+    return f"::notice{_where(line.place, path_of)}title=gradinspect diff::{escape_message(text)}"
+
+
+def _where(place: str, path_of: Callable[[str], str]) -> str:
+    file, _, line = place.rpartition(":")
+    return f" file={escape_property(path_of(file))},line={line}," if file else " "
+
+
 def _annotation(row: ChangedRow, path_of: Callable[[str], str]) -> str:
-    file, _, line = row.line.rpartition(":")
-    where = f" file={escape_property(path_of(file))},line={line}," if file and row.kind != "removed" else " "
+    where = _where("" if row.kind == "removed" else row.line, path_of)
     times = f" ×{row.count:,}" if row.count > 1 else ""
     held = f" {format_change(row.held_bytes)}" if row.held_bytes else ""
     details = "; ".join(described(row))

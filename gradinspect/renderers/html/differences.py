@@ -19,6 +19,8 @@ from gradinspect.renderers.diff_words import (
     LEAF_WORDS,
     MODULE_WORDS,
     SIGNS,
+    ChangedLine,
+    apart_from_lines,
     class_words,
     described,
     first_values,
@@ -79,14 +81,27 @@ class _Lister:
             yield Section(title="classes", entries=(PageDifference(sign="", words=words),))
 
     def rows(self) -> Iterator[Section]:
-        shown = self.diff.rows[:MAX_ENTRIES]
+        rows, lines = apart_from_lines(self.diff.rows)
+        shown = rows[:MAX_ENTRIES]
         for place, same in groupby(in_order_of_modules(sorted(shown, key=_rank)), key=place_of):
             yield Section(title=place, entries=tuple(map(self._row, same)))
-        if len(self.diff.rows) > MAX_ENTRIES:
-            more = format_count(len(self.diff.rows) - MAX_ENTRIES, "more row")
+        if len(rows) > MAX_ENTRIES:
+            more = format_count(len(rows) - MAX_ENTRIES, "more row")
             yield Section(
                 title="", entries=(PageDifference(sign="", words=f"{more}: gradinspect diff --full prints all."),)
             )
+
+        if lines:
+            yield Section(title="lines", entries=tuple(map(self._line, lines[:MAX_ENTRIES])))
+
+    def _line(self, line: ChangedLine) -> PageDifference:
+        return PageDifference(
+            sign=SIGNS["changed"],
+            words=format_count(len(line.nodes), "node"),
+            details=(brief(f"{line.before or '(none)'} → {line.after or '(none)'}", MAX_TEXT),),
+            line=line.place,
+            nodes=tuple(self._after[number] for number in line.nodes[:MAX_PLACES]),
+        )
 
     def _row(self, row: ChangedRow) -> PageDifference:
         times = f" ×{row.count:,}" if row.count > 1 else ""

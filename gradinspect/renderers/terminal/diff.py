@@ -21,8 +21,10 @@ from gradinspect.renderers.diff_words import (
     LEAF_WORDS,
     MODULE_WORDS,
     SIGNS,
+    ChangedLine,
     Side,
     StepDiff,
+    apart_from_lines,
     class_words,
     field_of,
     first_alike,
@@ -48,6 +50,8 @@ MAX_ROWS = 40
 MAX_PARAMETERS = 5
 BYTES_CELLS = 10
 LINE_CELLS = 22
+DETAIL_CELLS = 6  # before what differs of a node or line
+SIGN_CELLS = DETAIL_CELLS + 2
 ALIKE_BEFORE = 8  # characters of what is too long that are kept before the part that differs
 FIGURES = ("A", "B", "change")
 
@@ -148,7 +152,9 @@ class DiffPage(Page):
     def _changes(
         self, diff: GraphDiff, max_rows: int | None, words: Mapping[str, str] = MODULE_WORDS
     ) -> Iterator[Text]:
-        yield from self._rows(diff.rows, max_rows)
+        rows, lines = apart_from_lines(diff.rows)
+        yield from self._rows(rows, max_rows)
+        yield from self._lines(lines, max_rows)
         yield from self._modules(diff.module_changes, words)
         yield from self._leaves(diff)
         yield from self._values(diff.values)
@@ -203,10 +209,24 @@ class DiffPage(Page):
             yield self._row(row, columns)
             yield from self._details(row.details)
             if row.odd_one is not None:
-                yield from self.wrapped(self.visible(odd_words(row.odd_one)), "yellow", indent="      ")
+                yield from self.wrapped(self.visible(odd_words(row.odd_one)), "yellow", indent=" " * DETAIL_CELLS)
         if len(shown) < len(rows):
             yield Text()
             yield Text(f"{format_count(len(rows) - len(shown), 'more row')}, with --full", "dim")
+
+    def _lines(self, lines: Sequence[ChangedLine], max_lines: int | None) -> Iterator[Text]:
+        """Yield the lines of code that differ, those that make most nodes first."""
+        if lines:
+            yield Text()
+            yield Text("lines", "bold")
+        ordered = sorted(lines, key=lambda line: -len(line.nodes))
+        for line in ordered[:max_lines]:
+            head = f"{GAP}{SIGNS['changed']} {self.visible(line.place)}{GAP}{format_count(len(line.nodes), 'node')}"
+            yield Text(self.fit(head, self.width), STYLES["changed"])
+            for sign, code in zip("-+", self._differing(line.before, line.after, self.width - SIGN_CELLS), strict=True):
+                yield Text(f"{'':{DETAIL_CELLS}}{sign} {code}", STYLES["removed" if sign == "-" else "added"])
+        if max_lines is not None and len(lines) > max_lines:
+            yield Text(f"{GAP}{format_count(len(lines) - max_lines, 'more line')}, with --full", "dim")
 
     def _columns(self, rows: Sequence[ChangedRow]) -> "_Columns":
         """Give lines of code the room they need, and say classes briefly in all rows if one of them does not fit."""
@@ -235,7 +255,7 @@ class DiffPage(Page):
 
     def _details(self, details: Sequence[Detail]) -> Iterator[Text]:
         for detail in details[:MAX_DETAILS]:
-            head = self.fit(f"      {self.visible(field_of(detail))}: ", self.width // 2)
+            head = self.fit(f"{' ' * DETAIL_CELLS}{self.visible(field_of(detail))}: ", self.width // 2)
             yield Text(head + self._arrow_within(detail.before, detail.after, self.width - cell_len(head)))
         if len(details) > MAX_DETAILS:
             yield Text(
@@ -254,11 +274,16 @@ class DiffPage(Page):
         text = self._arrow(before, after)
         if cell_len(text) <= room:
             return text
+        return f" {self._to} ".join(self._differing(before, after, (room - len(self._to) - 2) // 2))
+
+    def _differing(self, before: str, after: str, room: int) -> Iterator[str]:
+        """Yield two texts, from shortly before where they differ if one of them has no room."""
+        before, after = (text or "(none)" for text in (before, after))
         alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-        start = max(alike - ALIKE_BEFORE, 0)
-        half = (room - len(self._to) - 2) // 2
-        parts = (self.ellipsis * (start > 0) + self.visible(text[start:]) for text in (before, after))
-        return f" {self._to} ".join(cut_end(part, half, self.ellipsis) for part in parts)
+        is_long = max(cell_len(self.visible(text)) for text in (before, after)) > room
+        start = max(alike - ALIKE_BEFORE, 0) if is_long else 0
+        for text in (before, after):
+            yield cut_end(self.ellipsis * (start > 0) + self.visible(text[start:]), room, self.ellipsis)
 
     def _times(self, count: int) -> str:
         return f" {'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""

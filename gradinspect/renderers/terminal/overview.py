@@ -4,7 +4,7 @@ What comes in: an `Overview`. What goes out: some 24 lines, none wider than aske
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.cells import cell_len
@@ -50,6 +50,7 @@ MAX_CALLS: Final = 3  # on other lines
 MAX_CALL: Final = 48  # cells for each
 MAX_NOTES: Final = 2
 NEARLY_ALL: Final = 0.9  # a module with more than this share says little: what is inside of it is shown
+MOST: Final = 0.5  # one with more than this is opened, too, where equal blocks are inside of it: these are one row
 LONGEST_VERB: Final = "memory"
 MANY: Final = 1_000_000  # cells: no line is wrapped
 NOT_CHECKED: Final = "A capture file shows one moment, and a check watches a program."
@@ -118,7 +119,7 @@ class OverviewPage(Page):
         leaves = format_count(figures.leaves, "leaf", "leaves")
         yield f"{format_count(figures.nodes, 'node')}, {leaves}, depth {figures.max_depth:,}"
         sizes, inside = _num_nodes(graph), _contents(graph)
-        blocks = alike(_outer_modules(graph, sizes), lambda call: (call.path,), lambda call: inside[call.path])
+        blocks = alike(_outer_modules(graph, sizes, inside), lambda call: (call.path,), lambda call: inside[call.path])
         names = [
             self.visible(self._block([call.path for call in block], block[0].class_name, graph.model_name, " "))
             for block in sorted(blocks, key=lambda block: -sum(sizes[call.path] for call in block))
@@ -250,7 +251,7 @@ def _headline(finding: Finding, own: set[str]) -> str:
 
 
 def _spread(tree: Sequence[ModuleBytes]) -> tuple[str | None, Sequence[ModuleBytes]]:
-    """Go into the only module, or the one that holds nearly all, and on inside of it, until there are several.
+    """Go into the only module, or the one that holds nearly all, or most of it in blocks, until there is none such.
 
     Returns:
         The path around them, None if there is nothing around them, and they. What is outside of them is one row.
@@ -261,33 +262,53 @@ def _spread(tree: Sequence[ModuleBytes]) -> tuple[str | None, Sequence[ModuleByt
         modules = [module for module in tree if module.label != OUTSIDE]
         outside += sum(module.total_bytes for module in tree if module.label == OUTSIDE)
         largest = max(modules, key=lambda module: module.total_bytes, default=None)
-        least = NEARLY_ALL * sum(module.total_bytes for module in modules)
-        if largest is None or not largest.children or (len(modules) > 1 and largest.total_bytes <= least):
-            rest = ModuleBytes(label=OUTSIDE, path="", class_name="", total_bytes=outside)
-            return around, [*modules, *([rest] if outside else [])]
-        outside += largest.own_bytes + sum(module.total_bytes for module in modules if module is not largest)
-        around, tree = largest.path, largest.children
+        if largest is None or not largest.children:
+            break
+        share = largest.total_bytes / (sum(module.total_bytes for module in modules) or 1)
+        blocks = alike(largest.children, lambda module: (module.path,), contents)
+        if not _is_opened(share, blocks):
+            break
+        others = [module for module in modules if module is not largest]
+        if share > NEARLY_ALL:
+            outside += sum(module.total_bytes for module in others)
+            others = []
+        outside += largest.own_bytes
+        around, tree = largest.path, [*largest.children, *others]
+    rest = ModuleBytes(label=OUTSIDE, path="", class_name="", total_bytes=outside)
+    return around, [*modules, *([rest] if outside else [])]
 
 
-def _outer_modules(graph: Graph, sizes: Counter[str]) -> list[ModuleCall]:
+def _is_opened(share: float, inside: Iterable[Sequence[object]]) -> bool:
+    """Return whether what is inside of a module says more than its name; equal blocks are one group."""
+    return share > NEARLY_ALL or (share > MOST and any(len(group) > 1 for group in inside))
+
+
+def _outer_modules(graph: Graph, sizes: Counter[str], inside: Mapping[str, int]) -> list[ModuleCall]:
     """List the modules inside the outermost one, or several outermost ones, by their first calls.
 
-    Instead of one with nearly all of the nodes there are those inside of it.
+    Instead of one with nearly all of the nodes, or with most of them in equal blocks, there are those inside of it.
+
+    Args:
+        graph: Any graph.
+        sizes: The number of nodes inside of each path.
+        inside: A number for each path, equal for equal blocks.
     """
     first = {call.path: call for call in reversed(graph.modules)}
     calls = [first[path] for path in dict.fromkeys(call.path for call in graph.modules)]
     level = [call for call in calls if call.parent is None]
     if len(level) == 1:
         level = [call for call in calls if call.parent is not None and graph.modules[call.parent].parent is None]
-    inside: dict[str, list[ModuleCall]] = {}
+    called: dict[str, list[ModuleCall]] = {}
     for call in calls:
         if call.parent is not None:
-            inside.setdefault(graph.modules[call.parent].path, []).append(call)
+            called.setdefault(graph.modules[call.parent].path, []).append(call)
     while level:
         largest = max(level, key=lambda call: sizes[call.path])
-        if largest.path not in inside or sizes[largest.path] <= NEARLY_ALL * sum(sizes[call.path] for call in level):
+        share = sizes[largest.path] / (sum(sizes[call.path] for call in level) or 1)
+        blocks = alike(called.get(largest.path, ()), lambda call: (call.path,), lambda call: inside[call.path])
+        if largest.path not in called or not _is_opened(share, blocks):
             break
-        level = [*inside.pop(largest.path), *(call for call in level if call is not largest)]
+        level = [*called.pop(largest.path), *(call for call in level if call is not largest)]
     return level
 
 

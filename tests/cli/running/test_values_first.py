@@ -139,13 +139,34 @@ for _ in range(3):
     optimizer.step()
     optimizer.zero_grad()
 """
+ONE_A_ROW = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+embed, head = nn.Embedding(20, 8), nn.Linear(8, 5)
+optimizer = torch.optim.Adam([*embed.parameters(), *head.parameters()])
+for _ in range(3):
+    tokens, label = torch.randint(1, 20, (16, 10)), torch.randint(0, 5, (16, 1))
+    tokens[:, 6] = 0
+    place = (tokens == 0).nonzero(as_tuple=True)[1]
+    out = head(embed(tokens)[torch.arange(16), place])
+    right = torch.zeros(16, 5, dtype=torch.bool).scatter_(1, label, True)
+    loss = (out[~right].view(16, 4) - out[right].unsqueeze(1)).relu().mean()
+    classes, inverse = (torch.arange(16) % 4).unique(return_inverse=True)
+    means = torch.zeros(len(classes), 5).index_add(0, inverse, out) / 4
+    loss = loss + (means - torch.eye(4, 5)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
-    [EXPERTS, SEARCHING, ACTING, SELECTING, SHARPNESS_AWARE],
-    ids=["experts", "line search", "arrays", "masks", "sharpness-aware"],
+    [EXPERTS, SEARCHING, ACTING, SELECTING, SHARPNESS_AWARE, ONE_A_ROW],
+    ids=["experts", "line search", "arrays", "masks", "sharpness-aware", "one a row"],
 )
 def test_what_is_predicted_with_values_is_what_is_measured(program: str, tmp_path: Path) -> None:
     """To the byte, in each step."""

@@ -6,12 +6,13 @@ import pytest
 from factories import product_plus_two, residual_blocks
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 from strategies import graphs
 
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.groups import Grouper
-from gradinspect.analyses.diff.records import ChangedRow
+from gradinspect.analyses.diff.records import ChangedRow, Detail
 from gradinspect.analyses.diff.union import unite_graphs
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.diff import (
@@ -44,6 +45,74 @@ def test_what_was_replaced_in_many_places_is_said_once(num_rows: int) -> None:
     assert (f"Classes: `{words}`\n" in comment) == (num_rows > 10)
     page = page_differences(replace(diff, rows=rows), unite_graphs(product_plus_two(), residual_blocks(5), diff))
     assert [one.entries[0].words for one in page if one.title == "classes"] == [words] * (num_rows > 10)
+
+
+def test_a_line_of_code_that_makes_many_nodes_is_said_once() -> None:
+    """On every screen, and a node of which nothing else differs has no row."""
+    line = Detail("line", before="h = fc(x).relu()", after="h = fc(x).gelu()")
+    operator = Detail("operator", before="Relu", after="Gelu")
+    rows = (
+        replace(ROW, details=(line,), line="a.py:7", nodes_before=(0,), nodes_after=(0,)),
+        replace(ROW, what="ReluBackward0", details=(operator, line), line="a.py:7", nodes_after=(1,)),
+        replace(ROW, what="TBackward0", details=(replace(line, after="x"),), line="a.py:9", nodes_after=(2,)),
+    )
+    before, after = product_plus_two(), residual_blocks(5)
+    diff = replace(diff_graphs(before, after), rows=rows, module_changes=(), leaf_changes=())
+    sides = [Side("A", ""), Side("B", "")]
+    screen = [line.plain for line in DiffPage(width=80).lines(diff, sides)]
+
+    assert screen[screen.index("fc") : -1] == snapshot(
+        [
+            "fc",
+            "  ~ ReluBackward0                                                         a.py:7",
+            "      operator: Relu → Gelu",
+            "",
+            "lines",
+            "  ~ a.py:7  2 nodes",
+            "      - h = fc(x).relu()",
+            "      + h = fc(x).gelu()",
+            "  ~ a.py:9  1 node",
+            "      - h = fc(x).relu()",
+            "      + x",
+            "",
+        ]
+    )
+    assert render_step_markdown(StepDiff([CallDiff(diff, sides, [])])).splitlines()[-5:] == snapshot(
+        [
+            "| --- | --- | --- | --- | --- |",
+            "| `fc` | ~ | `ReluBackward0` `operator: Relu → Gelu` |  | `a.py:7` |",
+            "",
+            "- line `a.py:7`, 2 nodes: `h = fc(x).relu()` → `h = fc(x).gelu()`",
+            "- line `a.py:9`, 1 node: `h = fc(x).relu()` → `x`",
+        ]
+    )
+    assert render_step_github(StepDiff([CallDiff(diff, sides, [])]), str).splitlines() == snapshot(
+        [
+            "::notice file=a.py,line=7,title=gradinspect diff::fc: ~ ReluBackward0 (operator: Relu → Gelu)",
+            "::notice file=a.py,line=7,title=gradinspect diff::line of 2 nodes: h = fc(x).relu() → h = fc(x).gelu()",
+            "::notice file=a.py,line=9,title=gradinspect diff::line of 1 node: h = fc(x).relu() → x",
+        ]
+    )
+    page = page_differences(diff, unite_graphs(before, after, diff_graphs(before, after)))
+    assert [
+        (entry.line, entry.words, entry.details) for one in page if one.title == "lines" for entry in one.entries
+    ] == snapshot(
+        [
+            ("a.py:7", "2 nodes", ("h = fc(x).relu() → h = fc(x).gelu()",)),
+            ("a.py:9", "1 node", ("h = fc(x).relu() → x",)),
+        ]
+    )
+
+
+def test_lines_of_code_that_are_cut_show_where_they_differ() -> None:
+    """Both begin at the same letter."""
+    line = Detail("line", before="x" * 90 + " + a", after="x" * 90 + " + b")
+    diff = replace(diff_graphs(product_plus_two(), residual_blocks(5)), rows=(replace(ROW, details=(line,)),))
+    screen = [line.plain for line in DiffPage(width=80).lines(diff, [Side("A", ""), Side("B", "")])]
+
+    assert [line for line in screen if "+ a" in line or "+ b" in line] == snapshot(
+        ["      - …xxxxx + a", "      + …xxxxx + b"]
+    )
 
 
 @pytest.mark.slow

@@ -79,6 +79,31 @@ def test_a_module_with_nearly_all_is_looked_inside_of() -> None:
     )
 
 
+def test_a_module_with_most_of_it_is_looked_inside_of_where_equal_blocks_are() -> None:
+    """Its blocks are one row, and what stands beside it stays."""
+    names = [("", "Model", None), ("decoder", "Decoder", 0), ("encoder", "Encoder", 0)]
+    names += [(f"encoder.stages.{place}", "Stage", 2) for place in range(3)]
+    modules = tuple(ModuleCall(path=path, class_name=name, parent=parent) for path, name, parent in names)
+    places = (1, 1, 3, 4, 5)
+    nodes = [
+        op("MulBackward0", index + 1, module=place, saved=(saved("_saved_x", 256, storage=index),))
+        for index, place in enumerate(places)
+    ]
+    storages = tuple(Storage(num_bytes=1024, origin="activation") for _ in places)
+    found = Overview(
+        source="run.json", graph=graph(*nodes, leaf("x", 3), modules=modules, storages=storages), findings=None
+    )
+
+    assert text(found, source="").splitlines()[1:5] == snapshot(
+        [
+            "graph      6 nodes, 1 leaf, depth 6",
+            "           encoder.stages.0-2 Stage ×3, decoder Decoder",
+            "memory     5.0 KiB held",
+            "             encoder.stages.0-2  Stage ×3, 1.0 KiB each    3.0 KiB   60%",
+        ]
+    )
+
+
 def test_findings() -> None:
     """Three of them with their lines, and how many more."""
     found = Overview(

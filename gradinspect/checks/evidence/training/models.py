@@ -42,13 +42,15 @@ def repeated_layers(roots: Iterable[nn.Module]) -> Iterator[Repeated]:
 def own_backwards(roots: Iterable[nn.Module]) -> Iterator[tuple[CodeType, str]]:
     """Yield each `backward(self, grad)` that a class of the program gives to its modules, with the name of the class.
 
-    A framework may call the one of a class of its own, which the program replaces.
+    A framework may call the one of a class of its own, which the program replaces. One that can be called without a
+    gradient, as that of a tensor can, begins a backward call.
     """
     for kind in dict.fromkeys(type(module) for root in roots for _, module in named_modules(root)):
         found = [vars(base)["backward"] for base in type.mro(kind) if "backward" in vars(base)]
         if len(found) == 1 and type(found[0]) is FunctionType:
             code = found[0].__code__
-            if code.co_argcount > 1 and is_own_file(code.co_filename):
+            num_needed = code.co_argcount - len(found[0].__defaults__ or ())  # a derivative needs a gradient
+            if num_needed > 1 and is_own_file(code.co_filename):
                 yield code, kind.__name__
 
 

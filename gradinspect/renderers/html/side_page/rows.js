@@ -106,6 +106,9 @@ function nodeCell(id, side) {
     part('tensor', outputs.map((place) => texts[place]).join(', ')), ...leaves.map(chip), ending(bytes, texts[line]));
 }
 
+/** What a cell says apart from its number and its line: a narrow page has no room for lines. */
+const saidIn = (one) => [...one.querySelectorAll('.what, .tensor, .chip, .held, .quiet')].map((each) => each.textContent).filter((text) => !text.startsWith('#')).join(' ');
+
 /** Create the row of an item, with the element that takes what is inside. */
 function makeRow(item, level) {
   const scope = isScope(item) ? scopeOf(item) : null;
@@ -116,7 +119,7 @@ function makeRow(item, level) {
   const word = scope?.module === undefined ? '' : texts[calls[scope.module][4]];
   const mark = html('div', { role: 'gridcell', class: 'mark', 'aria-label': [status, word, scope ? countsInside(scope) : ''].filter(Boolean).join(' ') || 'same' },
     sign && html('b', { text: sign }), html('span', { text: ` ${word || (scope && status === '' ? countsInside(scope) : '')}` }));
-  const isAlike = cells.every((one) => !one.classList.contains('gone')) && cells[0].textContent.replace(/^▸#\d+/, '') === cells[1].textContent.replace(/^▸#\d+/, '');
+  const isAlike = cells.every((one) => !one.classList.contains('gone')) && saidIn(cells[0]) === saidIn(cells[1]);
   const names = ['row', scope ? 'scope' : 'node', status, isDifferent ? '' : 'same', isAlike ? 'alike' : ''];
   const row = html('div', { role: 'row', class: names.filter(Boolean).join(' '), 'aria-level': level + 1, 'aria-expanded': 'false', tabindex: -1, 'data-item': item },
     cells[0], mark, cells[1]);

@@ -56,9 +56,17 @@ class WithoutGradient(nn.Module):
         """Run it."""
 
 
-def test_a_backward_that_takes_a_gradient_is_noted_once() -> None:
-    """Of each class, wherever its modules are; not what a class replaces, nor what takes no gradient."""
-    model = nn.Sequential(WithBackward(), nn.Sequential(WithBackward(), OfFramework()), WithoutGradient())
+class LikeATensor(nn.Module):
+    """A module whose backward runs the engine, from a gradient if there is one."""
+
+    def backward(self, gradient: torch.Tensor | None = None) -> None:
+        """Run it."""
+
+
+def test_a_backward_that_needs_a_gradient_is_noted_once() -> None:
+    """Of each class, wherever its modules are; not what a class replaces, nor what needs no gradient."""
+    others = WithoutGradient(), LikeATensor()
+    model = nn.Sequential(WithBackward(), nn.Sequential(WithBackward(), OfFramework()), *others)
 
     assert list(own_backwards([model])) == [(WithBackward.backward.__code__, "WithBackward")]
 
