@@ -27,7 +27,7 @@ from torch.nn.modules.module import (
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
-from gradinspect.torch_api.dynamo import passed_by
+from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.patching.forks import lock_of_process
 from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.torch_api.patching.patches import Patch, patched
@@ -169,6 +169,27 @@ class _OurHooks:
                 except Exception as error:  # the program must not see it
                     pass_on_interruption(error)
                     one.note(error)
+
+
+def apart_from_program(hook: Callable[..., None], note: Callable[[Exception], object]) -> Callable[..., None]:
+    """Return a hook that compiled code leaves out, and of which no error reaches the program.
+
+    Args:
+        hook: What to call.
+        note: Called with an error of the hook; the program goes on.
+    """
+
+    @uncompiled
+    def call(*arguments: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        try:
+            hook(*arguments)
+        except Exception as error:  # the program must not see it
+            pass_on_interruption(error)
+            note(error)
+
+    return call
 
 
 @contextmanager
