@@ -183,7 +183,7 @@ class AllocatorTracker:
         self.moved_on()
         return self._pinned.candidate(func, args) or True
 
-    def after(  # as the recorder tells it
+    def after(  # the arguments are those of a `CallListener`
         self, begun: Any, result: Any, _start: int, _end: int, _number: int | None, _frame: FrameType | None
     ) -> None:
         """Mark that it has ended; a step begins with the call that is seen to have made its first node."""
