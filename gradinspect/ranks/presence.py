@@ -30,7 +30,7 @@ from gradinspect.ranks.peers import Peers
 from gradinspect.ranks.records import Outcome, Phase, State
 from gradinspect.ranks.troubles import GRACE_S, Trouble, end_of, standstill, trouble_while_running
 
-STOP = "stop"  # the file by which rank 0 tells the others to end
+STOP = "stop"  # the file by which rank 0 asks the others to end
 ALL_READY = (
     "all-ready"  # the ones by which it says that all have recorded, and that a late one needs another's backward
 )
