@@ -70,7 +70,7 @@ RUNNERS = tuple(
 )
 
 
-# What runs the cells of a notebook and the tests of a suite: its frames are no part of the program.
+# What runs the cells of a notebook and the tests of a suite: its frames do not belong to the program.
 _HARNESSES = tuple(
     _normal(os.path.join(folder, name, ""))  # noqa: PTH118  # Path drops the trailing separator
     for folder in _INSTALLED
@@ -316,10 +316,10 @@ def _last_part(file: str) -> str:
 
 
 def this_folder() -> Path:
-    """Return the current folder; the root where nothing tells it, as where it was deleted."""
+    """Return the current folder; the root if it is not known, as when it was deleted."""
     try:
         return Path(getcwd())  # noqa: PTH109  # `Path.cwd` looks it up in `os`
-    except Exception:  # or the program has put something in the place of what tells it
+    except Exception:  # or the program has replaced what finds it
         return Path(os.sep)
 
 
@@ -335,7 +335,7 @@ def short_file_name(file: str, base_folder: Path) -> str:
         return _short_windows_name(PureWindowsPath(file))
     try:
         path = Path(abspath(file))  # noqa: PTH100  # resolve() would follow links to paths the user never used
-    except Exception:  # the program has put something in the place of what tells the current folder
+    except Exception:  # the program has replaced what finds the current folder
         return "/".join(file.split("/")[-2:])
     try:
         return path.relative_to(base_folder).as_posix()

@@ -285,7 +285,7 @@ class Recorder:
 
     def _remove_hooks(self) -> None:
         self._transparency.close()
-        show_hooks()  # nobody would say that compiled code has ended
+        show_hooks()  # the end of compiled code will not be reported
         for handle in self._handles:
             handle.remove()
         self._handles = []
