@@ -10,10 +10,10 @@ CPython switches tracing off when a trace function raises; a profile function sw
 return.
 
 NOTE [A tracer of the program]
-Coverage tools and debuggers trace the program, too. They are told of what happens in the frames that we watch, and of
-new calls, as if we were not there: a coverage tool that misses a return takes the lines that follow for those of the
-wrong file. A tracer written in C, as coverage's is, puts itself in our place at each call that it is told of; the
-profile function takes that place again.
+Coverage tools and debuggers trace the program, too. They get the events of the frames that we watch, and of new calls,
+as if we were not there: a coverage tool that misses a return takes the lines that follow for those of the wrong file. A
+tracer written in C, as coverage's is, puts itself in our place at each call that it traces; the profile function
+takes that place again.
 
 NOTE [A stop inside a test runner]
 pytest treats a SystemExit as an internal crash or a failed test. It ends cleanly, with its fixtures and its summary,
