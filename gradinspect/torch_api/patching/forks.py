@@ -23,7 +23,7 @@ LONGEST_S = 10.0  # that a fork waits
 
 
 class Pausing(Protocol):
-    """What can be told to stop."""
+    """What can be paused."""
 
     def pause(self) -> None:
         """Stop for good, from anywhere."""

@@ -44,7 +44,7 @@ class Monitor:
             is_over = not change.acquire(timeout=seconds)
 
     def tell(self) -> None:
-        """Let all see what has changed, under the lock; also those that an interrupted call has already told."""
+        """Wake all that wait, under the lock; also those that an interrupted call has already woken."""
         for waiting in self._waiting:
             if waiting.locked():
                 waiting.release()

@@ -4,11 +4,11 @@ NOTE [Turns]
 An observed call has hooks of ours on its nodes. Those on a leaf that threads share run in the calls of all of them, and
 torch reads a node's list of hooks without a lock, so it must not grow meanwhile. What an observer notes belongs to one
 call, and it reads `.grad`, which an engine that runs replaces. So an observed call waits until no other one runs, and
-others wait for it. Calls may need each other, as those of threads that stand for ranks do. So nobody waits for long;
-who waited in vain runs at once. What such a call must not do, to be observed or to run hooks of another call, is told
-by `enter` and `is_in_another_call`.
+others wait for it. Calls may need each other, as those of threads that stand for ranks do. So nobody waits for long; a
+call that waited in vain runs at once. It must not be observed, as `enter` says, and must not run hooks of another call:
+`is_in_another_call`.
 
-`leave` brings back what was before `enter`, however far that has come: a call that stays behind would let the others
+`leave` restores what was before `enter`, however far `enter` got: a call that stays behind would let the others
 wait for ever. NOTE [Handlers that raise].
 """
 

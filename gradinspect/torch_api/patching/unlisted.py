@@ -1,8 +1,8 @@
 """Leave our function modes out where a program counts, lists or takes a look at the modes on torch's stack.
 
 Tests of torch do, to find modes that were left behind, and libraries do, to find their own. torch's own code, which
-takes each mode off by its place, is told of all. A mode of ours leaves before the program ends, so that a program which
-counts before and after would otherwise find one less.
+takes each mode off by its place, sees all of them. A mode of ours leaves before the program ends, so that a program
+which counts before and after would otherwise find one less.
 """
 
 import sys
