@@ -206,7 +206,7 @@ class OwnBuiltins:
     __slots__ = ("_thread",)
 
     def __enter__(self) -> None:
-        """Take what was replaced back, for this thread."""
+        """Put back what the program replaced, for this thread."""
         with _switch.lock:
             here = self._thread = get_ident()
             _switch.threads[here] = _switch.threads.get(here, 0) + 1
@@ -341,7 +341,7 @@ class Imports:
         return RestoredImports(self)
 
     def begin(self, thread: int) -> None:
-        """Let a thread import our modules, along our search path."""
+        """Let this thread import our modules, on our search path."""
         with _switch.lock:
             _switch.importing[thread] = _switch.importing.get(thread, 0) + 1
             self._finders.take()
@@ -400,7 +400,7 @@ class Imports:
                 sys.modules[name] = sys.modules.pop(name)
 
     def take(self) -> None:
-        """Switch to our modules, and let our threads import along our search path."""
+        """Switch to our modules, and let our threads import on our search path."""
         with _switch.lock:
             self._num_takes += 1
             if self._num_takes > 1:
@@ -478,7 +478,7 @@ class RestoredImports:
 
 
 def _absolute(name: str, namespace: "Any", level: int) -> str:
-    """Return the whole name of what an import statement names; "" if that cannot be told."""
+    """Return the absolute name of what an import statement names; "" if it is not known."""
     package = namespace.get("__package__") if level and namespace else None
     if package is None:
         return "" if level else name
