@@ -35,7 +35,7 @@ def open_file(path: Path) -> BinaryIO:
             mode
         ):  # one that waits, as the log of the kernel, has no end
             os.set_blocking(descriptor, True)
-        return io.BufferedReader(_Begun(descriptor, first))
+        return io.BufferedReader(_PartlyReadFile(descriptor, first))
     except BaseException:
         os.close(descriptor)
         raise
@@ -97,7 +97,7 @@ def _first_of_pipe(descriptor: int) -> bytes:
         time.sleep(WRITER_S / 100)
 
 
-class _Begun(io.FileIO):
+class _PartlyReadFile(io.FileIO):
     """A file of which some bytes were already read."""
 
     def __init__(self, descriptor: int, first: bytes) -> None:

@@ -37,7 +37,7 @@ ALL_READY = (
 GO_ON = "go-on"
 NEEDY_S = 2.0  # that late ranks do not get on
 RECORDED_PATIENCE_S, FAILED_PATIENCE_S = 5.0, 10.0  # for a program to end
-TOLD = "told"  # the one by which it says that it has reported
+REPORTED = "reported"  # the one by which it says that it has reported
 COMMUNICATION = f"torch{os.sep}distributed{os.sep}"  # in the names of files
 _frames = sys._current_frames
 _pid = os.getpid
@@ -269,7 +269,7 @@ class Presence:
         if self.trouble is None:
             self.trouble = trouble
             self._say(f"gradinspect: {trouble.sentence}")
-            self.meeting.put(TOLD, b"")
+            self.meeting.put(REPORTED, b"")
         if self._failed_at is None or now - self._failed_at >= GRACE_S:
             self.meeting.put(STOP, b"")
             self._stop_program()

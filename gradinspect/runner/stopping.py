@@ -44,7 +44,7 @@ from typing import Any, Self
 
 from gradinspect.recording.frames import RUNNERS
 from gradinspect.runner.endless_waits import endless_wait_of
-from gradinspect.runner.quiet_stops import say_nothing_of_stops
+from gradinspect.runner.quiet_stops import leave_out_stops
 
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 _SIGNAL = signal.SIGRTMAX - 2 if hasattr(signal, "SIGRTMAX") else getattr(signal, "SIGURG", 0)  # an unused signal
@@ -135,7 +135,7 @@ class Stopper:
     def _begin(self) -> None:
         if not self.is_stopping:
             self.is_stopping = True
-            say_nothing_of_stops(is_stop)
+            leave_out_stops(is_stop)
 
     def _wake_main(self) -> None:
         """Let the main thread raise the stop, unless the program has taken the signal, as it may take all."""

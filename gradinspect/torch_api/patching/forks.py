@@ -81,7 +81,7 @@ class _Switched:
         """Let others fork. It may be repeated."""
         with self.monitor.lock:
             self.threads.pop(place, None)
-            self.monitor.tell()
+            self.monitor.notify()
 
     def fork(self) -> None:
         """Let no other thread begin, or fork, and wait for those that have begun."""
@@ -97,7 +97,7 @@ class _Switched:
         """Let others begin."""
         with self.monitor.lock:
             self.forking = None
-            self.monitor.tell()
+            self.monitor.notify()
 
     def forget(self) -> None:
         """Forget other threads, which a forked process does not have."""

@@ -70,7 +70,7 @@ class Turns:
         with self._monitor.lock:
             if self._preparing == get_ident():
                 self._preparing = None
-                self._monitor.tell()
+                self._monitor.notify()
 
     @uncompiled
     def ran(self, patience_s: float) -> None:
@@ -102,7 +102,7 @@ class Turns:
                 self._running.pop(thread, None)
                 self._latest.pop(thread, None)
                 self._observed.discard(thread)
-            self._monitor.tell()
+            self._monitor.notify()
 
     def is_in_another_call(self, thread: int) -> bool:
         """Return whether a hook runs in the call of another thread than the one that has registered it.
@@ -137,7 +137,7 @@ class Turns:
         def wait_s() -> float:
             if thread not in self._waiting:  # a recording may have let it begin, and another makes it wait
                 self._waiting.add(thread)
-                self._monitor.tell()
+                self._monitor.notify()
             now = monotonic()
             if not self._is_prepared(thread):
                 return end - now
