@@ -248,7 +248,7 @@ class Presence:
                 self._say(f"note: {sentence}")
 
     def _judge_as_other(self) -> None:
-        """End when rank 0 says so, or is there no more."""
+        """End when rank 0 says so, or is gone."""
         leader = next(iter(self.peers))
         if self.meeting.get(STOP) is not None:
             self._stop_program()

@@ -24,7 +24,7 @@ from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.recording.source_text import line_of, remember_loader
 from gradinspect.torch_api.dynamo import is_generated, uncompiled
 
-# Where letters differ in case only, as in the drive of a Windows path, files are the same.
+# Paths that differ in case only, as in the drive letter on Windows, are the same file.
 _normal: Callable[[str], str] = os.path.normcase if os.name == "nt" else str
 HANDLER = "__torch_function__"  # what torch calls in place of a function of its own
 _STACK_LINE = re.compile(r'^ *File "(.+)", line (\d+), in (.+)$', re.MULTILINE)  # as tracebacks are printed

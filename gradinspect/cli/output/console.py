@@ -23,7 +23,7 @@ class OutputConsole(Console):
     """A console that leaves to the caller what to do when its reader has gone."""
 
     def on_broken_pipe(self) -> None:
-        """Say so.
+        """Leave it to the caller, rather than exit as rich does.
 
         Raises:
             ReaderLeft: Always.

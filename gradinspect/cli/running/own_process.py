@@ -1,4 +1,4 @@
-"""Start a process that does nothing but one thing of ours, as if no program had run in this one.
+"""Start a process for one task of ours, as if no program had run in this one.
 
 NOTE [Children are what is running]
 `python -m gradinspect` would run whatever has that name in the current folder. So a child is given the place of our

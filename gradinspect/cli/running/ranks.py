@@ -82,7 +82,7 @@ def _end_as_leader(here: Presence, code: int) -> int:
 
 
 def _end_as_other(here: Presence, code: int, unsaid: list[str]) -> int:
-    """Leave what was not said to rank 0, and end when it has reported, or is there no more."""
+    """Leave what was not said to rank 0, and end when it has reported, or is gone."""
     if here.is_stopped:
         return code
     if (code >= USER_CAN_FIX_IT or unsaid) and not here.has_published_failure:

@@ -253,7 +253,7 @@ def _spread(tree: Sequence[ModuleBytes]) -> tuple[str | None, Sequence[ModuleByt
     """Go into the only module, or the one that holds nearly all, and on inside of it, until there are several.
 
     Returns:
-        The path around them, None if there is nothing around them, and they. What is outside of them is one row.
+        The path around them, None if nothing is around them, and the modules. What is outside of them is one row.
     """
     around: str | None = None
     outside = 0
