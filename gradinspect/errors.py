@@ -36,7 +36,7 @@ class ScriptFailedError(Exception):
 
 
 class InternalError(Exception):
-    """A bug of ours in a child process, whose traceback it has sent."""
+    """A bug of ours in a child process, with the traceback that the child has sent."""
 
     def __init__(self, sentence: str, trace: str) -> None:
         """Store the last line of the traceback, and all of it."""

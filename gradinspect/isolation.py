@@ -5,9 +5,9 @@ the script must import the script's file, as with `python script.py`, while we k
 
 NOTE [Two sets of modules]
 Before the program starts, all modules that Python does not load at startup are removed from `sys.modules` and set
-aside. `HandBack`, a finder, comes first when the program imports one of those names. It asks the other finders where
-the import leads: if that is the file of the module set aside, the program gets this module, because nothing may be
-loaded twice; else it gets its own. While our code runs in the middle of the program, `import` in its thread leads to
+aside. `SetAsideFinder`, a finder, comes first when the program imports one of those names. It asks the other finders
+where the import leads: if that is the file of the module set aside, the program gets this module, because nothing may
+be loaded twice; else it gets its own. While our code runs in the middle of the program, `import` in its thread leads to
 our modules; other threads go on with the program's modules, path, finders and builtins. The modules of all threads are
 exchanged only to load more of a package that the program has not loaded, or has another one of.
 
@@ -72,7 +72,7 @@ class OwnSearchPath:
             sys.path = self._path
 
 
-class HandBack:
+class SetAsideFinder:
     """Finds modules that were set aside. NOTE [Two sets of modules]."""
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class HandBack:
 
     def _found_by_others(self, name: str, path: "Any", *, is_asked_in_turn: bool = False) -> "ModuleSpec | None":
         """Ask the other finders; in an import, which asks all in turn, those before this one have found nothing."""
-        lists = [one.finders if one.__class__ is _AllOf else (one,) for one in sys.meta_path]
+        lists = [one.finders if one.__class__ is _ReplacedFinders else (one,) for one in sys.meta_path]
         finders = [finder for finders in lists for finder in finders]
         if is_asked_in_turn:
             finders = finders[next((place for place, finder in enumerate(finders) if finder is self), 0) :]
@@ -163,7 +163,7 @@ class HandBack:
 class _Returned:
     """The loader of a module that is already loaded."""
 
-    def __init__(self, finder: HandBack, module: "ModuleType", spec: "ModuleSpec | None") -> None:
+    def __init__(self, finder: SetAsideFinder, module: "ModuleType", spec: "ModuleSpec | None") -> None:
         self._finder = finder
         self._module = module
         self._spec = spec
@@ -213,7 +213,7 @@ class OwnBuiltins:
     __slots__ = ("_thread",)
 
     def __enter__(self) -> None:
-        """Take what was replaced back, for this thread."""
+        """Put back what the program replaced, for this thread."""
         with _switch.lock:
             here = self._thread = get_ident()
             _switch.threads[here] = _switch.threads.get(here, 0) + 1
@@ -303,8 +303,8 @@ class Imports:
         """Store the current state."""
         self._ours = _Machinery(sys.path, list(sys.meta_path), list(sys.path_hooks))
         self._modules = _without_main()
-        self._finder = HandBack()
-        self._finders = _Finders(_OfOurThreads(self._ours))
+        self._finder = SetAsideFinder()
+        self._finders = _Finders(_OwnThreadsFinder(self._ours))
         self._builtins = OwnBuiltins()
         self._num_takes = 0  # by several threads, or one inside the other
         self._replaced: dict[str, ModuleType | None] = {}  # the program's modules meanwhile; None: it is not loaded
@@ -348,7 +348,7 @@ class Imports:
         return RestoredImports(self)
 
     def begin(self, thread: int) -> None:
-        """Let a thread import our modules, along our search path."""
+        """Let this thread import our modules, on our search path."""
         with _switch.lock:
             _switch.importing[thread] = _switch.importing.get(thread, 0) + 1
             self._finders.take()
@@ -407,7 +407,7 @@ class Imports:
                 sys.modules[name] = sys.modules.pop(name)
 
     def take(self) -> None:
-        """Switch to our modules, and let our threads import along our search path."""
+        """Switch to our modules, and let our threads import on our search path."""
         with _switch.lock:
             self._num_takes += 1
             if self._num_takes > 1:
@@ -438,7 +438,7 @@ class Imports:
 class _Finders:
     """The program's finders, and for a while ours before them. No list is shortened: a thread may be going along it."""
 
-    def __init__(self, first: "_OfOurThreads") -> None:
+    def __init__(self, first: "_OwnThreadsFinder") -> None:
         self._first = first
         self._num_takes = 0
         self._theirs: Any = None
@@ -450,7 +450,7 @@ class _Finders:
         self._num_takes += 1
         if self._num_takes == 1:
             self._theirs = sys.meta_path
-            self._others = list(self._theirs) if self._theirs.__class__ is _LIST else [_AllOf(self._theirs)]
+            self._others = list(self._theirs) if self._theirs.__class__ is _LIST else [_ReplacedFinders(self._theirs)]
             self._shown = [self._first, *self._others]
             sys.meta_path = self._shown
 
@@ -485,7 +485,7 @@ class RestoredImports:
 
 
 def _absolute(name: str, namespace: "Any", level: int) -> str:
-    """Return the whole name of what an import statement names; "" if that cannot be told."""
+    """Return the absolute name of what an import statement names; "" if it is not known."""
     package = namespace.get("__package__") if level and namespace else None
     if package is None:
         return "" if level else name
@@ -493,7 +493,7 @@ def _absolute(name: str, namespace: "Any", level: int) -> str:
     return f"{base}.{name}" if name else base
 
 
-class _OfOurThreads:
+class _OwnThreadsFinder:
     """Finds what our own code imports while the program runs; other threads go on with the program's finders."""
 
     def __init__(self, ours: "_Machinery") -> None:
@@ -513,7 +513,7 @@ class _OfOurThreads:
         return spec
 
 
-class _AllOf:
+class _ReplacedFinders:
     """The finders of a program that has replaced the list of them; they are asked in the thread that imports."""
 
     def __init__(self, finders: "Any") -> None:

@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the assertions know, in each worker too."""
+    """Set the environment variable that the assertions read, in each worker too."""
     if config.getoption("--gradinspect-update"):
         os.environ[_UPDATE] = "1"
 

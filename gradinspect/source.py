@@ -184,7 +184,7 @@ def _existing(path: Path) -> Path:
 
 
 def _similar(path: Path, names: Sequence[str]) -> str | None:
-    """Return the file that is called most like a path; what all scripts end with makes none alike."""
+    """Return the file with the name most like that of a path; a common suffix does not count."""
     by_stem = {name.removesuffix(path.suffix): name for name in names}
     near = difflib.get_close_matches(path.name.removesuffix(path.suffix), by_stem, n=1, cutoff=0.7)
     return by_stem[near[0]] if near else None

@@ -21,7 +21,7 @@ def open_file(path: Path) -> BinaryIO:
     """Open a file to read its bytes.
 
     Raises:
-        OSError: It is no file, or cannot be read.
+        OSError: It is not a file, or cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -35,7 +35,7 @@ def open_file(path: Path) -> BinaryIO:
             mode
         ):  # one that waits, as the log of the kernel, has no end
             os.set_blocking(descriptor, True)
-        return io.BufferedReader(_Begun(descriptor, first))
+        return io.BufferedReader(_PartlyReadFile(descriptor, first))
     except BaseException:
         os.close(descriptor)
         raise
@@ -45,7 +45,7 @@ def read_file(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
     """Read the bytes of a file.
 
     Raises:
-        OSError: It is no file, cannot be read, or is too large.
+        OSError: It is not a file, cannot be read, or is too large.
     """
     with open_file(path) as file:
         content = file.read(max_bytes + 1)
@@ -97,7 +97,7 @@ def _first_of_pipe(descriptor: int) -> bytes:
         time.sleep(WRITER_S / 100)
 
 
-class _Begun(io.FileIO):
+class _PartlyReadFile(io.FileIO):
     """A file of which some bytes were already read."""
 
     def __init__(self, descriptor: int, first: bytes) -> None:

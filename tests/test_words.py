@@ -15,7 +15,7 @@ NEVER = {
     r"starv(e|ing)": "starv",
     r"tandem": "tandem",
     r"\bus(ed|es)[ -]up\b": "used up",
-    r"\bis no (size|address|terminal|leaf|tensor|scalar)\b": "is no size",
+    r"\bis no (size|address|terminal|leaf|tensor|scalar|file|notebook|cell|python)\b": "is no size",
     r"colour": "colour",
     r"neighbour": "neighbour",
     r"behaviour": "behaviour",
@@ -35,7 +35,7 @@ NEVER = {
     r"\bwhoever\b": "whoever",
     r"\bshall\b": "shall",
     r"\bin peace\b": "in peace",
-    r"\b(tells?|hears?) of\b": "tells of",
+    r"\b(tells?|told|hears?) of\b": "tells of",
     r"\bknow (of )?(none|nothing)\b": "Know none",
     r"\bwithout a word\b": "without a word",
 }
@@ -76,6 +76,8 @@ def test_the_table_lists_each_word(word: str) -> None:
         "used-up graphs",
         "failed with SyntaxError after no backward call",
         "Keep a mistake of ours from the program.",
+        "It is no file.",
+        "Is told of each call.",
     ],
 )
 def test_a_word_is_seen(line: str) -> None:

@@ -3,25 +3,19 @@
 import importlib
 from typing import Any
 
+from gradinspect.analyses.selection.attributes import plain_edges, plain_nodes
 from gradinspect.analyses.selection.finding import find_nodes
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, argument_name
+from gradinspect.graph import Graph
 
 
 def to_networkx(graph: Graph) -> Any:  # noqa: ANN401  # networkx.MultiDiGraph, which may not be installed
     """Make a `networkx.MultiDiGraph`, with one edge for each entry of `next_edges` that is not None."""
     made = _required("networkx").MultiDiGraph(source=graph.source, torch_version=graph.torch_version)
-    for row in find_nodes(graph):
-        outputs, statuses = ", ".join(row.outputs), ", ".join(row.statuses)
-        made.add_node(
-            row.id, name=row.name, module=row.module or "", line=row.line or "", held_bytes=row.held_bytes,
-            outputs=outputs, leaf=row.leaf or "", statuses=statuses,
-        )  # fmt: skip
-    for number, node in enumerate(graph.nodes):
-        for position, edge in enumerate(node.next_edges):
-            if edge is not None:
-                argument = argument_name(graph, node, position) or ""
-                made.add_edge(number, edge.next_node, position=position, input_nr=edge.input_nr, argument=argument)
+    for node in plain_nodes(graph):
+        made.add_node(node.id, **node.attributes)
+    for edge in plain_edges(graph):
+        made.add_edge(edge.source, edge.target, **edge.attributes)
     return made
 
 

@@ -3,7 +3,7 @@
 NOTE [Ignore comments]
 A comment belongs to the statement that it is written in, however many lines that has; alone on its line, it belongs to
 the next statement. It names codes in full, so it hides nothing that nobody had seen when it was written: one without a
-code ignores nothing, and is reported. Comments are read by `tokenize`, so text in a string is none.
+code ignores nothing, and is reported. Comments are read by `tokenize`, so text in a string does not count.
 
 A comment is unused if its statement has run and no finding with its code names it.
 """

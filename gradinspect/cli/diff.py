@@ -353,7 +353,7 @@ def _is_file(source: Source) -> bool:
 
 
 def check_comparable(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
-    """Check that two graphs are of the same program, as far as modules tell.
+    """Check that two graphs are of the same program, as far as modules show it.
 
     Raises:
         GradInspectError: Both have modules, and not one in common.

@@ -55,7 +55,7 @@ class Assumptions:
         return None if known is None or tensor.dtype.is_floating_point else known[1]
 
     def follow(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
-        """Learn of a result what follows from the operator's arguments."""
+        """Note what is known of a result, from the operator's arguments."""
         if self._known and is_mutable(func) and not _is_of_numbers(args):
             self._known.clear()  # of what it writes to, a view may be known
         if func not in _FOLLOWED or not isinstance(result, torch.Tensor):
@@ -106,7 +106,7 @@ class Assumptions:
 
 
 def _of_comparison(func: Any, args: tuple[Any, ...]) -> Assumed | None:
-    """Know the comparisons that `torch.isfinite` and `x != x` are made of."""
+    """Answer the comparisons that `torch.isfinite` and `x != x` are made of."""
     if func in (_EQUALS, _DIFFERS) and args[0] is args[1]:
         return Assumed(int(func is _EQUALS))
     if func is _DIFFERS_FROM and isinstance(args[1], float) and not isfinite(args[1]):

@@ -83,7 +83,7 @@ class FakeRun:
         return self._reads is not None and self._reads.is_bound
 
     def tell_scratch(self, tell: TellScratch) -> None:
-        """Have somebody told of scratch memory that kernels had in real steps, before their results are made."""
+        """Report the scratch memory that kernels had in real steps, before their results are made."""
         if self._reads is not None:
             self._reads.tell_scratch = tell
 

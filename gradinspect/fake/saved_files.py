@@ -2,9 +2,9 @@
 
 NOTE [Files of fake tensors]
 A training loop saves its model, `torch.save(model.state_dict(), "model.pt")`. Fake tensors have nothing to write, and
-what is in the file must not be lost for it: it may be the result of days. So no file is written; what was saved is kept
-here under its path, as its pickle and the sizes of its tensors, and is loaded, moved and copied from there. Into a file
-that the program has opened itself, such as a BytesIO, only a number is written by which it is found again.
+must not replace what is in the file: it may be the result of days. So no file is written; what was saved is kept here
+under its path, as its pickle and the sizes of its tensors, and is loaded, moved and copied from there. Into a file that
+the program has opened itself, such as a BytesIO, only a number is written by which it is found again.
 """
 
 import io

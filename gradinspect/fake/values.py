@@ -2,7 +2,7 @@
 
 NOTE [Losses that are printed]
 A training loop reads its loss in order to print it: `print(loss.item())`. Outside modules and the engine, a floating
-point scalar is answered with 1, and the reader of the result is told which lines were answered so. Whatever a module,
+point scalar is answered with 1, and the report says which lines were answered so. Whatever a module,
 a gradient hook or a comparison reads may decide what runs next, so it is answered only with the number that the user
 gives, or with what can be assumed: NOTE [Values that are assumed].
 

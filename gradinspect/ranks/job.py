@@ -62,7 +62,7 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
 
 
 def _place(environment: Mapping[str, str]) -> str:
-    """Return the working directory where the launcher says nothing that tells two jobs apart."""
+    """Return the working directory if the launcher says nothing that distinguishes two jobs."""
     if environment.get("TORCHELASTIC_RUN_ID") or environment.get("MASTER_PORT"):
         return ""
     try:

@@ -140,7 +140,7 @@ class Meeting:
             return None
 
     def leave(self, gone: Sequence[int] = ()) -> None:
-        """Say that this rank needs the folder no more; the last one removes it.
+        """Say that this rank no longer needs the folder; the last one removes it.
 
         Args:
             gone: Ranks that have ended without saying so.

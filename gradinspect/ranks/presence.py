@@ -30,14 +30,14 @@ from gradinspect.ranks.peers import Peers
 from gradinspect.ranks.records import Outcome, Phase, State
 from gradinspect.ranks.troubles import GRACE_S, Trouble, end_of, standstill, trouble_while_running
 
-STOP = "stop"  # the file by which rank 0 tells the others to end
+STOP = "stop"  # the file by which rank 0 asks the others to end
 ALL_READY = (
     "all-ready"  # the ones by which it says that all have recorded, and that a late one needs another's backward
 )
 GO_ON = "go-on"
 NEEDY_S = 2.0  # that late ranks do not get on
 RECORDED_PATIENCE_S, FAILED_PATIENCE_S = 5.0, 10.0  # for a program to end
-TOLD = "told"  # the one by which it says that it has reported
+REPORTED = "reported"  # the one by which it says that it has reported
 COMMUNICATION = f"torch{os.sep}distributed{os.sep}"  # in the names of files
 _frames = sys._current_frames
 _pid = os.getpid
@@ -248,7 +248,7 @@ class Presence:
                 self._say(f"note: {sentence}")
 
     def _judge_as_other(self) -> None:
-        """End when rank 0 says so, or is there no more."""
+        """End when rank 0 says so, or is gone."""
         leader = next(iter(self.peers))
         if self.meeting.get(STOP) is not None:
             self._stop_program()
@@ -269,7 +269,7 @@ class Presence:
         if self.trouble is None:
             self.trouble = trouble
             self._say(f"gradinspect: {trouble.sentence}")
-            self.meeting.put(TOLD, b"")
+            self.meeting.put(REPORTED, b"")
         if self._failed_at is None or now - self._failed_at >= GRACE_S:
             self.meeting.put(STOP, b"")
             self._stop_program()

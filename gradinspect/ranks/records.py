@@ -12,7 +12,7 @@ class State(Record, frozen=True, kw_only=True):
 
     pid: int
     host: str
-    started: str  # tells a process from a later one with the same pid
+    started: str  # distinguishes a process from a later one with the same pid
     calls: int = 0  # of backward() and autograd.grad()
     line: str = ""  # of the program, where it is: "train.py:12"
     inside: str = ""  # the function that this line has called

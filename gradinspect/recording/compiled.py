@@ -95,7 +95,7 @@ def _is_argument(value: SavedValue) -> bool:
 
 
 def _is_of_compiler(value: SavedValue) -> bool:
-    """Return whether this tells nothing of the program: what the compiler notes on each node, and empty lists."""
+    """Return whether this says nothing about the program: what the compiler notes on each node, and empty lists."""
     return value.name == "needs_input_grad" or value.value == ()
 
 

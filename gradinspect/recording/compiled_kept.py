@@ -1,14 +1,14 @@
 """Whether eager would keep a tensor too that compiled code keeps for backward.
 
 What comes in: an argument of a compiled backward graph, and what each operator of eager saves. What goes out: yes, no,
-or None where the graph does not tell.
+or None if the graph does not show it.
 
 NOTE [What eager keeps]
 AOTAutograd traces eager's own backward, so what an operator of the backward uses as it is, eager has saved. Two things
 hide it. What the partitioner did not keep is computed again, by operators of the forward: a tensor that only those use
 is kept by nobody else. And an operator may be decomposed, in forward and in backward: what is common to both is a part
 of the forward then. The operators of one forward operator and of its backward have the same number, so its first use
-within them tells what it is for, and the catalog whether that operator saves inputs, outputs or neither. What only the
+within them shows what it is for, and the catalog whether that operator saves inputs, outputs or neither. What only the
 inside of a decomposed operator has made is not told apart from its outputs, unless its backward is not decomposed.
 Views that only backward takes may be taken in the forward, which keeps what they are of. Eager's dropout on the CPU
 keeps a mask of floating point numbers in the place of a boolean one. Source: torch/_functorch/partitioners.py,

@@ -24,7 +24,7 @@ from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.recording.source_text import line_of, remember_loader
 from gradinspect.torch_api.dynamo import is_generated, uncompiled
 
-# Where letters differ in case only, as in the drive of a Windows path, files are the same.
+# Paths that differ in case only, as in the drive letter on Windows, are the same file.
 _normal: Callable[[str], str] = os.path.normcase if os.name == "nt" else str
 HANDLER = "__torch_function__"  # what torch calls in place of a function of its own
 _STACK_LINE = re.compile(r'^ *File "(.+)", line (\d+), in (.+)$', re.MULTILINE)  # as tracebacks are printed
@@ -70,7 +70,7 @@ RUNNERS = tuple(
 )
 
 
-# What runs the cells of a notebook and the tests of a suite: its frames are no part of the program.
+# What runs the cells of a notebook and the tests of a suite: its frames do not belong to the program.
 _HARNESSES = tuple(
     _normal(os.path.join(folder, name, ""))  # noqa: PTH118  # Path drops the trailing separator
     for folder in _INSTALLED
@@ -316,10 +316,10 @@ def _last_part(file: str) -> str:
 
 
 def this_folder() -> Path:
-    """Return the current folder; the root where nothing tells it, as where it was deleted."""
+    """Return the current folder; the root if it is not known, as when it was deleted."""
     try:
         return Path(getcwd())  # noqa: PTH109  # `Path.cwd` looks it up in `os`
-    except Exception:  # or the program has put something in the place of what tells it
+    except Exception:  # or the program has replaced what finds it
         return Path(os.sep)
 
 
@@ -335,7 +335,7 @@ def short_file_name(file: str, base_folder: Path) -> str:
         return _short_windows_name(PureWindowsPath(file))
     try:
         path = Path(abspath(file))  # noqa: PTH100  # resolve() would follow links to paths the user never used
-    except Exception:  # the program has put something in the place of what tells the current folder
+    except Exception:  # the program has replaced what finds the current folder
         return "/".join(file.split("/")[-2:])
     try:
         return path.relative_to(base_folder).as_posix()

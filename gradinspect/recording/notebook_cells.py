@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"\[(\d+)\]")
 
 
 def cell_name(file: str) -> str | None:
-    """Return the name of the cell that a file name stands for; None if it is no cell."""
+    """Return the name of the cell that a file name stands for; None if it is not a cell."""
     ours = _OURS.fullmatch(file)
     if ours is not None:
         return ours[1]

@@ -56,7 +56,7 @@ from gradinspect.recording.transparency.transparency import transparent
 from gradinspect.torch_api.compiled_regions import noticed_regions, tracing_apart
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
-from gradinspect.torch_api.hooks import hide_hooks, note_ours, show_hooks
+from gradinspect.torch_api.hooks import apart_from_program, hide_hooks, note_ours, show_hooks
 from gradinspect.torch_api.modes import (
     FunctionMode,
     frame_above,
@@ -170,13 +170,22 @@ class Recorder:
         self._remove_hooks()
         self.attributes.close()  # not before: an optimizer's step is read when the recorder has stopped
 
-    def before_modules(self, hook: Callable[[nn.Module, Any], None]) -> RemovableHandle:
-        """Call a hook before each module runs, after it was noted here, at most as long as something is recorded."""
-        return self._noted_handle(register_module_forward_pre_hook(hook))
+    def before_modules(
+        self, hook: Callable[[nn.Module, Any], None], note: Callable[[Exception], object]
+    ) -> RemovableHandle:
+        """Call a hook before each module runs, after it was noted here, at most as long as something is recorded.
 
-    def after_modules(self, hook: Callable[[nn.Module, Any, Any], None]) -> RemovableHandle:
-        """Call a hook after each module has run, also if it fails, at most as long as something is recorded."""
-        return self._noted_handle(register_module_forward_hook(hook, always_call=True))
+        Args:
+            hook: What to call, but not in code that torch.compile traces.
+            note: Called with an error of the hook; the program goes on.
+        """
+        return self._noted_handle(register_module_forward_pre_hook(apart_from_program(hook, note)))
+
+    def after_modules(
+        self, hook: Callable[[nn.Module, Any, Any], None], note: Callable[[Exception], object]
+    ) -> RemovableHandle:
+        """Do the same after each module has run, also if it fails."""
+        return self._noted_handle(register_module_forward_hook(apart_from_program(hook, note), always_call=True))
 
     def _noted_handle(self, handle: RemovableHandle) -> RemovableHandle:
         note_ours([handle])
@@ -282,7 +291,7 @@ class Recorder:
 
     def _remove_hooks(self) -> None:
         self._transparency.close()
-        show_hooks()  # nobody would say that compiled code has ended
+        show_hooks()  # the end of compiled code will not be reported
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -1,6 +1,6 @@
 """What surrounds a line in its source file: the scopes and decisions that it is inside of, read from its syntax.
 
-Files are read through linecache, as tracebacks read them; a file that is not there, or is no Python, gives nothing.
+Files are read through linecache, as tracebacks read them; a file that is not there, or is not Python, gives nothing.
 """
 
 import ast
@@ -31,7 +31,7 @@ def enclosing(file: str, line: int) -> list[ast.AST]:
 
 
 def whole_tree(file: str) -> ast.AST:
-    """Return all of a file; a module without statements if it is no Python."""
+    """Return all of a file; a module without statements if it is not Python."""
     tree: ast.AST = _tree(file) or ast.Module([], [])
     return tree
 

@@ -56,7 +56,7 @@ class Walk:
             raise
 
     def identify(self, threads: OtherThreads) -> int:
-        """Make each of `sequence_nrs` tell the thread too. NOTE [Numbers of a node] in `threads`.
+        """Add the thread to each of `sequence_nrs`. NOTE [Numbers of a node] in `threads`.
 
         The number of a node whose thread is not known becomes UNKNOWN_NR: two nodes cannot have one number, none leads
         to a newer one, and none is newer than the thread's counter.

@@ -136,7 +136,7 @@ def one_sided_modules(diff: GraphDiff) -> list[str]:
 
 
 def modules_of_group(diff: GraphDiff, *, is_one: bool) -> str:
-    """Say which modules a group of captures has no, or besides: `, has no h.3`; "" if they are the same."""
+    """Say which modules a group of captures lacks, or has in addition: `, has no h.3`; "" if they are the same."""
     lacking = [change.before for change in diff.module_changes if change.kind == "removed"]
     having = [change.after for change in diff.module_changes if change.kind == "added"]
     parts = [f"no {_few(lacking)}"] * bool(lacking) + [f"also {_few(having)}"] * bool(having)

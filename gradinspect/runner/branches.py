@@ -51,7 +51,7 @@ class Branches:
             write_all(self._answers, _HEAD.pack(len(data), 0, False) + data)
 
     def can_wait(self) -> bool:
-        """Return whether copies disturb nobody. NOTE [What copies of a process share]."""
+        """Return whether copies can do no harm. NOTE [What copies of a process share]."""
         has_threads = active_count() > 1 or self._has_accelerator()  # the engine's, for each device
         return not has_threads and not _has_children() and _open_files() <= self._open
 
@@ -158,5 +158,5 @@ def _has_children() -> bool:
     except ChildProcessError:
         return False
     except (AttributeError, TypeError, OSError):
-        return True  # this platform does not tell
+        return True  # this platform does not say
     return True

@@ -103,7 +103,7 @@ class EngineInterceptor:
             on_call: Called before the engine starts. What it returns is called when the engine ends.
             sees_fake: Whether calls on fake tensors are made by the program.
             all_threads: Whether calls of any thread are reported, or of that one alone which begins to intercept.
-            on_missed: Told of each call that is not observed, by the thread that makes it.
+            on_missed: Called for each call that is not observed, on the thread that makes it.
         """
         self._sees_fake = sees_fake
         self._all_threads = all_threads
@@ -202,7 +202,7 @@ class EngineInterceptor:
 
     @uncompiled
     def _is_reported(self, outputs: Sequence[Any]) -> bool:
-        """Return whether to report a call, or to count it; one of a thread that observes its own is none of ours."""
+        """Return whether to report a call, or to count it; those of a thread that observes its own are not ours."""
         return (
             self.is_open
             and self._closed_in != get_ident()

@@ -29,7 +29,7 @@ fork: Any = getattr(os, "fork", None)  # Windows has none
 
 
 def load_for_children() -> None:
-    """Import what every child would, which takes seconds: dispatch modes need it. If it fails, the program tells."""
+    """Import what every child would, which takes seconds: dispatch modes need it. A failure shows in the program."""
     with suppress(Exception):
         import_module("torch._dynamo")
     freeze()  # else each collection in a child looks at all of this, and so copies its memory

@@ -21,7 +21,7 @@ class ObservedCalls:
         """Prepare.
 
         Args:
-            reached: Told of each call, before the observer is.
+            reached: Called for each call, before the observer.
             is_looking: Whether calls are passed on; it may change.
         """
         self.is_looking = is_looking

@@ -194,7 +194,7 @@ def _make_current(state: _State) -> None:
 def _folder() -> str | None:
     try:
         return getcwd()  # noqa: PTH109  # `Path.cwd` looks it up in `os`
-    except Exception:  # it was deleted, or the program has put something in the place of what tells it
+    except Exception:  # it was deleted, or the program has replaced what finds it
         return None
 
 

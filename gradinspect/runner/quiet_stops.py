@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def say_nothing_of_stops(is_stop: Callable[[BaseException | None], bool]) -> None:
-    """Do so from now on, until the process ends: tasks and objects are freed as late as at exit."""
+def leave_out_stops(is_stop: Callable[[BaseException | None], bool]) -> None:
+    """Print no stop from now on, until the process ends: tasks and objects are freed as late as at exit."""
     show: Any = sys.unraisablehook
 
     def show_others(unraisable: Any) -> None:

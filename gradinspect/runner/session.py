@@ -82,7 +82,7 @@ class Session(Generic[T]):
             make_observer: Makes the observer of the backward calls.
             imports: The import states of both sides.
             finish: Delivers the result if the program ends the process before control returns to us.
-            call_reached: Learns of each engine call.
+            call_reached: Called for each engine call.
         """
         require_essentials()
         with suppress(Exception):  # what is wrong with it is said where it is needed

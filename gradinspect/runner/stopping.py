@@ -10,10 +10,10 @@ CPython switches tracing off when a trace function raises; a profile function sw
 return.
 
 NOTE [A tracer of the program]
-Coverage tools and debuggers trace the program, too. They are told of what happens in the frames that we watch, and of
-new calls, as if we were not there: a coverage tool that misses a return takes the lines that follow for those of the
-wrong file. A tracer written in C, as coverage's is, puts itself in our place at each call that it is told of; the
-profile function takes that place again.
+Coverage tools and debuggers trace the program, too. They get the events of the frames that we watch, and of new calls,
+as if we were not there: a coverage tool that misses a return takes the lines that follow for those of the wrong file. A
+tracer written in C, as coverage's is, puts itself in our place at each call that it traces; the profile function
+takes that place again.
 
 NOTE [A stop inside a test runner]
 pytest treats a SystemExit as an internal crash or a failed test. It ends cleanly, with its fixtures and its summary,
@@ -44,7 +44,7 @@ from typing import Any, Self
 
 from gradinspect.recording.frames import RUNNERS
 from gradinspect.runner.endless_waits import endless_wait_of
-from gradinspect.runner.quiet_stops import say_nothing_of_stops
+from gradinspect.runner.quiet_stops import leave_out_stops
 
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 _SIGNAL = signal.SIGRTMAX - 2 if hasattr(signal, "SIGRTMAX") else getattr(signal, "SIGURG", 0)  # an unused signal
@@ -135,7 +135,7 @@ class Stopper:
     def _begin(self) -> None:
         if not self.is_stopping:
             self.is_stopping = True
-            say_nothing_of_stops(is_stop)
+            leave_out_stops(is_stop)
 
     def _wake_main(self) -> None:
         """Let the main thread raise the stop, unless the program has taken the signal, as it may take all."""

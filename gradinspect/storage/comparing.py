@@ -4,8 +4,8 @@ What comes in: a file. What goes out: a digest of those parts of its text. Equal
 of many equal files only the first has to be decoded.
 
 NOTE [A device of its own]
-Each rank of a job has a device of its own, `cuda:3` on rank 3. Between captures of ranks its number is no difference,
-unless a capture has several devices of a type.
+Each rank of a job has a device of its own, `cuda:3` on rank 3. Between captures of ranks its number does not count as a
+difference, unless a capture has several devices of a type.
 """
 
 import hashlib

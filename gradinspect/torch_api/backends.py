@@ -2,8 +2,9 @@
 
 NOTE [Backends, one after the other]
 `eager` runs what TorchDynamo has captured, `aot_eager` also AOTAutograd's forward and backward graphs, and
-`aot_eager_decomp_partition` also with operators decomposed and the graphs cut as inductor has them cut. The first with
-which a program goes wrong shows which part is at fault. `mode` and `options` are for the program's own backend.
+`aot_eager_decomp_partition` also with operators decomposed and the graphs cut as inductor has them cut. The first
+backend with which a program goes wrong shows which part is at fault. `mode` and `options` are for the program's own
+backend.
 
 NOTE [Equal random numbers]
 Inductor draws random numbers by a generator of its own, and decomposes dropout into other draws, unless

@@ -78,7 +78,7 @@ class Break(NamedTuple):
     is_skipped: bool  # nothing of the function is compiled
 
 
-class Again(NamedTuple):
+class RecompiledFunction(NamedTuple):
     """A function that is compiled again."""
 
     function: str
@@ -110,7 +110,7 @@ def graph_breaks() -> Iterator[Break]:
             yield Break(_sentence(one.fail_reason), stack, is_skipped=True)
 
 
-def recompiles() -> Iterator[Again]:
+def recompiles() -> Iterator[RecompiledFunction]:
     """Yield which functions were compiled again, and which guard did not hold."""
     functions: dict[str, tuple[str, CodeLine]] = {}
     for one in _figures():
@@ -119,7 +119,7 @@ def recompiles() -> Iterator[Again]:
             functions[number] = (str(one.co_name), CodeLine(str(one.co_filename), int(one.co_firstlineno or 0)))
         if one.recompile_reason is not None:
             name, place = functions.get(number, ("", None))
-            yield Again(resumed(name), place, _sentence(one.recompile_reason), one.fail_type is not None)
+            yield RecompiledFunction(resumed(name), place, _sentence(one.recompile_reason), one.fail_type is not None)
 
 
 def has_forgotten() -> bool:

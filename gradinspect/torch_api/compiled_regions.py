@@ -72,7 +72,7 @@ def noticed_regions(
             never_compiled(gradinspect)
             patches.enter_context(_traced_without(hook_ids))
             patches.enter_context(
-                patched(Patch(sys.modules[_MODULE], _SWITCH, lambda setting: _telling(setting, switched)))
+                patched(Patch(sys.modules[_MODULE], _SWITCH, lambda setting: _noticing(setting, switched)))
             )
 
         if _MODULE in sys.modules:
@@ -135,7 +135,9 @@ class _Reported:
         return hash(self._original)
 
 
-def _telling(setting: Callable[[Any], Any], switched: Callable[[bool, FrameType | None], None]) -> Callable[[Any], Any]:
+def _noticing(
+    setting: Callable[[Any], Any], switched: Callable[[bool, FrameType | None], None]
+) -> Callable[[Any], Any]:
     regions = threading.local()
 
     @uncompiled

@@ -17,7 +17,7 @@ _SET = private("torch._C._dynamo.eval_frame.set_code_exec_strategy", _UNSEEN)
 _STRATEGY = private("torch._C._dynamo.eval_frame._FrameExecStrategy", _UNSEEN)
 _ACTION = private("torch._C._dynamo.eval_frame._FrameAction", _UNSEEN)
 _NO_FILE = "<string>"
-_SAID: set[int] = set()  # codes of functions, which are never freed
+_MARKED: set[int] = set()  # codes of functions, which are never freed
 _CONVERSIONS = "torch._dynamo.convert_frame"  # never imported by us: a program that compiles has imported it
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -29,12 +29,12 @@ def is_generated(code: CodeType) -> bool:
 
 def passed_by(function: _Function) -> _Function:
     """Run a function uncompiled; what it calls belongs to the program, and is compiled as usual."""
-    return _said(function, with_callees=False)
+    return _marked(function, with_callees=False)
 
 
 def uncompiled(function: _Function) -> _Function:
     """Run a function uncompiled, with everything that it calls."""
-    return _said(function, with_callees=True)
+    return _marked(function, with_callees=True)
 
 
 def never_compiled(package: ModuleType) -> None:
@@ -79,15 +79,15 @@ def _is_in(package: str, module: object) -> bool:
 
 def _skip_codes(code: CodeType) -> None:
     """Skip a function, and those that it makes."""
-    if id(code) not in _SAID:
+    if id(code) not in _MARKED:
         _skip(code, with_callees=False)
     for constant in code.co_consts:
         if type(constant) is CodeType:
             _skip_codes(constant)
 
 
-def _said(function: _Function, *, with_callees: bool) -> _Function:
-    _SAID.add(id(function.__code__))
+def _marked(function: _Function, *, with_callees: bool) -> _Function:
+    _MARKED.add(id(function.__code__))
     _skip(function.__code__, with_callees=with_callees)
     return function
 

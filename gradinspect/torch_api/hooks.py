@@ -27,7 +27,7 @@ from torch.nn.modules.module import (
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
-from gradinspect.torch_api.dynamo import passed_by
+from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.patching.forks import lock_of_process
 from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.torch_api.patching.patches import Patch, patched
@@ -171,6 +171,27 @@ class _OurHooks:
                     one.note(error)
 
 
+def apart_from_program(hook: Callable[..., None], note: Callable[[Exception], object]) -> Callable[..., None]:
+    """Return a hook that compiled code leaves out, and of which no error reaches the program.
+
+    Args:
+        hook: What to call.
+        note: Called with an error of the hook; the program goes on.
+    """
+
+    @uncompiled
+    def call(*arguments: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        try:
+            hook(*arguments)
+        except Exception as error:  # the program must not see it
+            pass_on_interruption(error)
+            note(error)
+
+    return call
+
+
 @contextmanager
 def optimizer_steps(
     *,
@@ -187,7 +208,7 @@ def optimizer_steps(
         after: Called after it.
         note: Called with an error of a listener; the program goes on.
         turn: A lock that all of them hold.
-        is_here: Whether a step on this thread is any of their business; it is asked before they wait for their turn.
+        is_here: Whether to call them for a step on this thread; asked before they wait for their turn.
     """
     added = [] if before is None else [_STEP_BEGINS.add(before, turn, note, is_here)]
     added += [] if after is None else [_STEP_ENDS.add(after, turn, note, is_here)]
@@ -257,8 +278,7 @@ def num_hooks_made() -> int | None:
 def hooked_node(handle: Any) -> Callable[[], object]:
     """Return a weak reference to the node that was hooked: it gives None when the node is gone.
 
-    The dict of a node's hooks belongs to the node, and to nobody else; a handle knows it weakly, also when its own hook
-    has been removed.
+    Only the node holds the dict of its hooks; a handle has a weak reference to it, even after its own hook was removed.
     """
     found: Callable[[], object] = getattr(handle, "hooks_dict_ref", object)
     return found

@@ -46,7 +46,7 @@ def own_children(module: nn.Module) -> Mapping[str, nn.Module | None]:
 
 
 def _members(module: nn.Module, holder: str) -> dict[str, Any]:
-    """Return members past methods that a program's own kind of dict has, which may count or log who reads."""
+    """Return members without calling the methods of a program's own kind of dict, which may count reads."""
     members: dict[str, Any] = vars(module).get(holder, {})
     is_plain = type(members) in {dict, OrderedDict} or not isinstance(members, dict)
     return members if is_plain else dict(dict.items(members))

@@ -174,7 +174,7 @@ def _codes_of(kind: Any) -> tuple[CodeType, ...]:
 
 
 def few_leaves_of(tensor: Any, max_nodes: int) -> list[Any]:
-    """Return the leaves that a tensor was computed from; none if more nodes than some lie between."""
+    """Return the leaves that a tensor was computed from; none if too many nodes lie between."""
     leaves, todo, seen = [], [tensor.grad_fn], set[Any]()
     while todo:
         node = todo.pop()

@@ -1,7 +1,7 @@
 """What the callbacks share: check the first steps of a training, and record the graph of one step.
 
 NOTE [The training goes on]
-A training may have run for days, and what it is watched by is no part of it. So whatever fails with us while it runs,
+A training may have run for days, and the watching is not a part of it. So whatever fails with us while it runs,
 a full disk or an error of our own, ends the watching, and is said once on stderr. What was seen until then is kept.
 """
 
@@ -24,7 +24,7 @@ from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 
 
 class TrainingWatch:
-    """Is told of the steps of a training. Nothing stays patched after the last step that is watched.
+    """Watches the steps of a training. Nothing stays patched after the last step that is watched.
 
     Attributes:
         findings: What is wrong with the first steps, once they are done; also printed to stderr.

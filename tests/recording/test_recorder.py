@@ -415,3 +415,23 @@ def test_a_forked_worker_is_not_recorded() -> None:
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert len(recorder.own.call_starts) == 2
+
+
+def test_an_error_of_a_listener_to_modules_does_not_reach_the_program() -> None:
+    """It is noted, the module runs, and the other hooks are called."""
+    noted: list[Exception] = []
+    called: list[nn.Module] = []
+    model = nn.Linear(3, 3)
+
+    def fails(*_arguments: object) -> None:
+        raise ZeroDivisionError
+
+    with Recorder() as recorder:
+        recorder.before_modules(fails, noted.append)
+        recorder.before_modules(lambda module, _args: called.append(module), noted.append)
+        recorder.after_modules(fails, noted.append)
+        made = model(torch.ones(2, 3))
+
+    assert made.shape == (2, 3)
+    assert [type(error) for error in noted] == [ZeroDivisionError, ZeroDivisionError]
+    assert called == [model]

@@ -1,7 +1,7 @@
 """Which of many captures are equal: the ranks of a job, the commits of a week.
 
-What comes in: captures, one after the other. What goes out: groups of equal ones, the largest first, and what each of
-the others has that the first group has not. Only one capture of each kind is kept in memory.
+What comes in: captures, one after the other. What goes out: groups of equal ones, the largest first, and how each of
+the others differs from the first. Only one capture of each kind is kept in memory.
 """
 
 import hashlib

@@ -10,7 +10,7 @@ from gradinspect.analyses.structure.name_folding import FOLD_ABOVE, pattern_of
 from gradinspect.analyses.structure.repeated_runs import Stretch, repeated_stretches
 from gradinspect.graph import Graph
 
-MIN_TIMES: Final = 3  # the first one is shown, and of one more that is like it nothing would be spared
+MIN_TIMES: Final = 3  # the first one is shown, and folding a single one after it would save no row
 
 
 def fold_path(graph: Graph, path: Sequence[int], selected: int) -> Iterator[int | Sequence[int]]:

@@ -215,7 +215,7 @@ def fall_of(graph: Graph) -> Fall | None:
     """Compare the innermost modules at both ends of a flow; of several flows, where the gradient changes most.
 
     Networks beside each other, such as two critics, have a flow each, since none passes its gradient to the other.
-    A module that makes the loss is no end: the gradient there is what backward starts from, mostly 1.
+    A module that makes the loss does not count as an end: the gradient there is what backward starts from, mostly 1.
 
     Returns:
         None if no flow has two modules with a finite gradient.

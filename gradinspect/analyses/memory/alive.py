@@ -1,4 +1,4 @@
-"""What is alive at one moment of a step, by what it is for: no peak, but the peak is no less."""
+"""What is alive at one moment of a step, by what it is for: a lower bound of the peak."""
 
 from typing import Literal, TypeAlias
 

@@ -185,7 +185,7 @@ class StepMemory(Shown, Record, frozen=True):
 
 
 def is_accelerator(device: str) -> bool:
-    """Return whether a device has memory of its own; "" is none that is known."""
+    """Return whether a device has memory of its own; False for "", which stands for none."""
     return device not in ("", CPU, PINNED)
 
 

@@ -40,7 +40,7 @@ class Block(NamedTuple):
         )
 
     def changed(self, paths: Sequence[str], kind: type[Offload | HalfSaves | Autocast]) -> ModuleChange:
-        """Change some of them in a way that is told no more than which they are."""
+        """Change some of them in a way that only depends on which they are."""
         return kind(root=self.root, paths=tuple(paths), class_name=self.class_name, num_alike=len(self.paths))
 
 

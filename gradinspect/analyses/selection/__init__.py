@@ -1,1 +1,1 @@
-"""Which rows of a table are shown, and in which order."""
+"""Lists of nodes and other rows: which are shown, in which order, and with which attributes."""

@@ -71,7 +71,7 @@ def ids_of_copy(scope: Scope, copy: int) -> range:
 
 
 def place_of_call(scope: Scope) -> int | None:
-    """Return which item of a repeat is its only module call, whose name tells copies apart; None if there is no one."""
+    """Return which item of a repeat is its only module call, whose name tells copies apart; None without just one."""
     calls = [place for place, item in enumerate(scope.items) if isinstance(item, Scope) and item.kind == "module"]
     return calls[0] if scope.kind == "repeat" and len(calls) == 1 else None
 

@@ -1,4 +1,4 @@
-"""Facts about schedulers: what they are told, and how often they are stepped."""
+"""Facts about schedulers: what step() is given, and how often it is called."""
 
 from typing import Literal
 

@@ -1,7 +1,7 @@
 """The help of a verb: its options in groups, at most forty lines; --help-all lists the rare ones as well.
 
 Typer's own help repeats the type of each option (`<bool>`, `<int range> [x>=0]`) and frames every group, so that half
-of the options left the screen. An option that is declared hidden is a rare one.
+of the options did not fit the screen. An option that is declared hidden is a rare one.
 """
 
 from typing import Any, Final

@@ -23,7 +23,7 @@ class OutputConsole(Console):
     """A console that leaves to the caller what to do when its reader has gone."""
 
     def on_broken_pipe(self) -> None:
-        """Say so.
+        """Leave it to the caller, rather than exit as rich does.
 
         Raises:
             ReaderLeft: Always.
@@ -82,7 +82,7 @@ def working(what: str) -> AbstractContextManager[object]:
 
 
 def _with_size(environment: Mapping[str, str]) -> dict[str, str]:
-    """Leave out a size of the terminal that none has: rich believes any number."""
+    """Leave out an impossible size of the terminal: rich believes any number."""
     sizes = {name: parse_whole(environment.get(name, "")) for name in ("COLUMNS", "LINES")}
     unlikely = [name for name, size in sizes.items() if size is None or not 0 < size <= MAX_CELLS]
     return {name: value for name, value in environment.items() if name not in unlikely}

@@ -139,7 +139,7 @@ def result_of(request: Request, kind: type[T], sent: bytes, status: int) -> T:
 
 
 def _refused(message: str, hint: str = "", exit_code: int = 0, *, lacks_values: bool = False) -> _Refused:
-    """Say it so that it can be sent: names may have lone surrogates."""
+    """Write an error so that it can be sent: names may have lone surrogates."""
     return _Refused(
         message=escape_control(message), hint=escape_control(hint), exit_code=exit_code, lacks_values=lacks_values
     )

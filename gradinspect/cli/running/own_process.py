@@ -1,9 +1,9 @@
-"""Start a process that does nothing but one thing of ours, as if no program had run in this one.
+"""Start a process for one task of ours, as if no program had run in this one.
 
 NOTE [Children are what is running]
-`python -m gradinspect` would run whatever has that name in the current folder. So a child is told where our package is,
-imports it from there, and forgets the place again: its search path is that of a program in the current folder. It gets
-the options of our own interpreter (-O, -P, -W), which a program may depend on.
+`python -m gradinspect` would run whatever has that name in the current folder. So a child is given the place of our
+package, imports it from there, and forgets the place again: its search path is that of a program in the current folder.
+It gets the options of our own interpreter (-O, -P, -W), which a program may depend on.
 """
 
 import os
@@ -23,7 +23,7 @@ def run_own_process(given: Path, *, reads_stdin: bool = True) -> int:
     """Call `main` of `child` in a process of its own, and return its exit code.
 
     Args:
-        given: The file that tells it what to do.
+        given: The file that says what to do.
         reads_stdin: Whether it has ours.
 
     Raises:

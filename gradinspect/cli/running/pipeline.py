@@ -153,7 +153,7 @@ class _Signs:
         self._call_reached = sign.call_reached
 
     def call_reached(self) -> None:
-        """Learn of a backward call."""
+        """Note a backward call."""
         self._call_reached()
         if self._here is not None:
             self._here.call_reached()

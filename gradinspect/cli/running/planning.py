@@ -98,7 +98,7 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
 
 
 def _tell(first: Estimate | None, limit: int) -> None:
-    """Write at once what the plain steps already tell; it is an estimate, and runs go on from there."""
+    """Write at once what the plain steps already show; it is an estimate, and more runs follow."""
     if first is None:
         return
     verdict = "" if first.peak_bytes <= limit else ", too much"

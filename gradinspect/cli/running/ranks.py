@@ -21,7 +21,7 @@ from gradinspect.cli.running.rank_results import RankResult, ReceivedResult, dif
 from gradinspect.errors import SCRIPT_FAILED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.ranks.job import TICK_S, this_job
 from gradinspect.ranks.peers import Peer
-from gradinspect.ranks.presence import STOP, TOLD, Presence
+from gradinspect.ranks.presence import REPORTED, STOP, Presence
 from gradinspect.ranks.records import Outcome
 from gradinspect.ranks.troubles import ARRIVAL_S, Trouble, absence_of, end_of, hang_of, named
 from gradinspect.units import escape_control
@@ -77,12 +77,12 @@ def _end_as_leader(here: Presence, code: int) -> int:
             here.sleep(TICK_S / 4)
     with suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
-    here.meeting.put(TOLD, b"")
+    here.meeting.put(REPORTED, b"")
     return code
 
 
 def _end_as_other(here: Presence, code: int, unsaid: list[str]) -> int:
-    """Leave what was not said to rank 0, and end when it has reported, or is there no more."""
+    """Leave what was not said to rank 0, and end when it has reported, or is gone."""
     if here.is_stopped:
         return code
     if (code >= USER_CAN_FIX_IT or unsaid) and not here.has_published_failure:
@@ -97,7 +97,7 @@ def _end_as_other(here: Presence, code: int, unsaid: list[str]) -> int:
 def _leader_has_reported(here: Presence, *, may_come: bool) -> bool:
     """Wait until rank 0 has reported; it is not waited for where it is not found, has ended, or does not move."""
     start, leader = monotonic(), next(iter(here.peers))
-    while here.meeting.get(TOLD) is None:
+    while here.meeting.get(REPORTED) is None:
         now = monotonic()
         running = leader.state is None or leader.state.phase == "running"
         hangs = running and leader.idle_s(now) > here.job.patience_s + 2 * TICK_S

@@ -32,7 +32,7 @@ ERASE_LINE: Final = "\x1b[A\r\x1b[2K"
 
 
 class SignOfLife:
-    """Tells the other process what happens."""
+    """Sends the other process what happens."""
 
     def __init__(self) -> None:
         """Start with nothing to report."""

@@ -1,7 +1,7 @@
 """Watch steps on fake tensors; where values are needed, run the program with values first, and read those again.
 
 NOTE [Runs for values]
-`fit` runs a program on fake tensors, in this process. If that has read values which nobody knows, or has made sizes of
+`fit` runs a program on fake tensors, in this process. If that has read values which are not known, or has made sizes of
 them, then the program is run twice more, in copies of a process of its own: as it is, for what it reads, and on fake
 tensors again, which read it. A program that cannot be run with values is refused, or its bound is reported, as ever.
 """

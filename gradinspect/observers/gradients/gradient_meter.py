@@ -67,7 +67,7 @@ class GradientMeter:
         self.other_rows: list[list[list[float]]] = []
         self._handles: list[Any] = []
         self._after_each: list[Any] = []  # those on inner nodes
-        leaving = _Leavings(graph)
+        leaving = _LeavingOfNodes(graph)
         self._meters = [
             NodeMeter(self._shared, number, record.next_edges, leaving.of(record))
             for number, record in enumerate(graph.nodes)
@@ -158,7 +158,7 @@ def _is_on_device(graph: Graph, node: Node) -> bool:
     return any(map(devices_of, (node, *after)))
 
 
-class _Leavings:
+class _LeavingOfNodes:
     """Chooses where the gradients that leave each node are measured."""
 
     def __init__(self, graph: Graph) -> None:

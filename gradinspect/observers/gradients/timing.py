@@ -8,7 +8,7 @@ hook. Nothing else is measured in such a run, because it would be timed too.
 NOTE [Devices run behind]
 A node has ended when its kernels have. So the hook first waits for the devices of the graph, in its own range, and the
 previous node lasts until that range ends. No other device is asked: a program on the CPU must not get a context on an
-accelerator. One that cannot be waited for is named, since the times do not tell what it does.
+accelerator. One that cannot be waited for is named, since the times do not show what it does.
 """
 
 from bisect import bisect_left

@@ -3,8 +3,8 @@
 NOTE [Two compiled graphs]
 Each graph of AOTAutograd is compiled as it is, and a second time with the result of every operator among its outputs.
 Both are run on copies of the arguments, with the same random numbers; so is the graph itself, one operator after the
-other, and once more with other roundings. The first operator whose result is off by more than rounding is named. What
-is wrong only where nobody sees its result, as in a fused kernel, is named by the output of the graph that is off.
+other, and once more with other roundings. The first operator whose result is off by more than rounding is named. An
+error that no single result shows, as in a fused kernel, is reported by the output of the graph that is off.
 Random numbers that backward draws again are found where AOTAutograd cuts a graph: each run alone, they are right.
 """
 

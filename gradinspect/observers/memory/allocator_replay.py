@@ -4,8 +4,8 @@ What comes in: what torch's profiler has seen of memory, in time. What goes out:
 
 NOTE [The device's own count]
 The allocator of an accelerator says with each event how much it has given out in all. What the events do not add up to
-was given out before the first of them, or by a thread whose events the profiler does not have: it is alive too, and
-nobody knows who made it. So the peak is that of the device, to the byte.
+was given out before the first of them, or by a thread whose events the profiler does not have: it is alive too, and its
+maker is not known. So the peak is that of the device, to the byte.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ class AllocatorReplay:
         """Start with what was alive already."""
         self._ledgers = ledgers
         self._allocations: dict[Place, Allocation] = {}
-        self._unknown: dict[str, Allocation] = {}  # of each device: what nobody knows of
+        self._unknown: dict[str, Allocation] = {}  # of each device: what no event explains
         for place, num_bytes, purpose in before:
             if place not in self._allocations:
                 self._allocations[place] = ledgers.begin(num_bytes, _BEFORE, place[0])

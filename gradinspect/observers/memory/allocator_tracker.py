@@ -24,7 +24,7 @@ from gradinspect.observers.memory.storage_ledger import Purpose, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import plain_tensors, storage_of
-from gradinspect.torch_api.devices.profiler_turn import start_profiler, stop_profiler, told_of_profilers
+from gradinspect.torch_api.devices.profiler_turn import before_profilers, start_profiler, stop_profiler
 from gradinspect.torch_api.devices.profiling import (
     ProfiledEvent,
     device_label,
@@ -116,7 +116,7 @@ class AllocatorTracker:
         self._recorder.listeners.append(self)
         self._recorder.on_module.append(self.moved_on)
         self._recorder.on_compiled.append(self._on_compiled)
-        self._patches.enter_context(told_of_profilers(self._make_way))
+        self._patches.enter_context(before_profilers(self._make_way))
         self.moved_on()
         return self
 
@@ -183,7 +183,7 @@ class AllocatorTracker:
         self.moved_on()
         return self._pinned.candidate(func, args) or True
 
-    def after(  # as the recorder tells it
+    def after(  # the arguments are those of a `CallListener`
         self, begun: Any, result: Any, _start: int, _end: int, _number: int | None, _frame: FrameType | None
     ) -> None:
         """Mark that it has ended; a step begins with the call that is seen to have made its first node."""

@@ -101,7 +101,7 @@ class CachingAllocator:
             self._release(block)
 
     def catch_up(self) -> None:
-        """Learn that all streams have done what they were given."""
+        """Note that all streams have finished their work."""
         waiting, self._waiting = self._waiting, []
         for block in waiting:
             block.used_on.clear()

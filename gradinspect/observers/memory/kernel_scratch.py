@@ -6,8 +6,8 @@ own, how large only oneDNN knows; other matrix products copy a matrix whose rows
 head of `einsum('ijh,jhf->ihf')`; attention has buffers for each thread. So each is run once, on zeros of the same
 shapes, strides and dtypes, while torch's profiler lists what the allocator gives out. So are some kernels that are
 written in terms of others, and what converts operands of different dtypes. Equal ones are measured once. One that would
-need more than a second or 128 MiB is not: the reader is told. Which operators have scratch was found by running torch's
-own samples of all of them, on torch 2.13.
+need more than a second or 128 MiB is not, and the report says so. Which operators have scratch was found by running
+torch's own samples of all of them, on torch 2.13.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -230,7 +230,7 @@ def _are_of_the_cpu(args: tuple[Any, ...]) -> bool:
 
 
 def run_measured(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, int]:
-    """Run an operator on real tensors, and return its result, and what it had at its peak; 0 where that is not told."""
+    """Run an operator on real tensors, and return its result, and what it had at its peak; 0 if that is not known."""
     if is_profiling() or not has_memory_events():
         return func(*args, **kwargs), 0
     profiler = profile(use_kineto=True, profile_memory=True)

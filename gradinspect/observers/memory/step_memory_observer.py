@@ -75,7 +75,7 @@ class Tracker(AbstractContextManager["Tracker"], Protocol):
         """Note what the memory of some tensors is for."""
 
     def moved_on(self) -> None:
-        """Learn that another part of the step has begun."""
+        """Note that another part of the step has begun."""
 
     def settle(self) -> None:
         """Bring the ledger up to date: nothing more is to come."""
@@ -107,7 +107,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._early = WeakKeyDictionary[Optimizer, None]()  # NOTE [Optimizers that step before training]
         allocator = partial(CachingAllocator, has_expandable_segments) if run.request.counts_as_cuda else None
         self.ledgers = DeviceLedgers(num_steps, allocator)
-        self._is_whole_program = before is None  # else optimizers are there of which it knows nothing
+        self._is_whole_program = before is None  # else there are optimizers that it has not seen
         self._tracker: Tracker = tracker or self._ledger_of(run, before or ())
         self._sent = None if run.request.job is None else CollectiveLog(self._maker, run.request.job.world_size)
         self._purposes = Purposes(run.recorder)
@@ -156,7 +156,7 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Follow storages, and be told of each optimizer's step."""
+        """Follow storages, and listen to the steps of optimizers."""
         is_here = self._run.recorder.records_here
         steps = optimizer_steps(before=self._before_step, after=self._after_step, note=self.failed, is_here=is_here)
         self._run.recorder.on_compiled.append(self._on_compiled)
@@ -295,7 +295,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         return bool(self._stepped) and (is_waited_for or min(self._stepped.values()) < self.ledgers.num_asked)
 
     def _look_for_waiting(self) -> None:
-        """Learn whether an optimizer of parameters that no other one has changed is still to step."""
+        """Find out whether an optimizer of parameters that no other one has changed is still to step."""
         optimizers = instances_of(Optimizer)
         stepped = [one for one in optimizers if id(one) in self._have_stepped]
         with plain_tensors_only():

@@ -25,7 +25,7 @@ _Sums = list[int]  # one for each kind
 
 
 class Lived(Protocol):
-    """A storage, as far as it matters here."""
+    """What the curve needs of a storage."""
 
     birth: int
     num_bytes: int

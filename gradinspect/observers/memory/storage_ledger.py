@@ -88,7 +88,7 @@ class Ledger:
         self._step = 0
         self._phase: Phase = "setup"
         self.num_bytes = 0
-        self.reserved_bytes = 0  # the most, where the allocator of the device tells
+        self.reserved_bytes = 0  # the most, if the allocator of the device reports it
         self.peak: Peak | None = None
         self.step_peaks: dict[int, Peak] = {}
         self.end_bytes: dict[int, int] = {}  # after each step

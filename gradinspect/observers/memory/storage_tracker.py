@@ -98,7 +98,7 @@ class StorageTracker(TorchDispatchMode):
             ledgers: What is written.
             maker: Says what runs now, given the operator's name and the backward node that runs.
             counts_numbers: Whether kernels make tensors of the numbers that they are given, as those of the CPU do.
-            tells_scratch: Takes what is to be told of kernels whose scratch memory was measured in real steps.
+            tells_scratch: Gets a function that notes scratch memory of kernels, as measured in real steps.
         """
         super().__init__()
         note_unknown_allocations()

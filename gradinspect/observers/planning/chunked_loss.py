@@ -51,7 +51,7 @@ class ChunkedLoss(FunctionMode):
 
         Args:
             num_chunks: How many parts the tokens are divided into.
-            failed: Is told why it cannot be done.
+            failed: Called with the reason if it cannot be done.
         """
         super().__init__()
         self._num_chunks = num_chunks

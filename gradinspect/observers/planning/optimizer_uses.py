@@ -1,4 +1,4 @@
-"""Learn which optimizers step, and whether they could do so inside backward.
+"""Find out which optimizers step, and whether they could do so inside backward.
 
 NOTE [Steps inside backward]
 A parameter that is updated as soon as its gradient is there ends up the same to the last bit only if the optimizer
@@ -34,7 +34,7 @@ _OFF = (None, False)
 
 
 class OptimizerUses:
-    """Listens to calls of torch functions, and is told of backward calls and of steps."""
+    """Listens to calls of torch functions, to backward calls and to steps."""
 
     def __init__(self, run: Run, phases: StepPhases) -> None:
         """Start with none."""

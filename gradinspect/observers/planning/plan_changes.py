@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import ref
 
-import torch
 from torch import nn
 from torch.optim import Optimizer
 
@@ -74,7 +73,7 @@ class AppliedPlan:
 
     def __enter__(self) -> Self:
         """Wait for the program's modules and optimizers."""
-        self._handles.callback(self._recorder.before_modules(self._module_called).remove)
+        self._handles.callback(self._recorder.before_modules(self._module_called, self._failed).remove)
         self._release_after_steps(self._plan)
         if self._loss is not None:
             self._handles.enter_context(self._loss)
@@ -121,10 +120,7 @@ class AppliedPlan:
                 found[file].append((Spot(change.line, change.indent), change.name))
         return found
 
-    @uncompiled
     def _module_called(self, module: nn.Module, _args: object) -> None:
-        if torch.compiler.is_compiling():
-            return
         if not self.roots.is_entering:
             return
         self._called = module
@@ -134,9 +130,8 @@ class AppliedPlan:
             if number is not None:
                 self._change(module, number, self._plan)
                 self._attach_loss(module, number)
-        except Exception as error:  # an error of ours must not reach the program
-            self._failed(error)
-        self._called = None
+        finally:
+            self._called = None
 
     def note_optimizers(self) -> None:
         """Find the optimizers that are there, before the collector freezes them: it finds none of them then."""

@@ -48,7 +48,7 @@ class RealStepsObserver(Observer[RealSteps]):
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Change the program's modules, and be told of each optimizer's step."""
+        """Change the program's modules, and listen to the steps of optimizers."""
         with ExitStack() as stack:
             stack.enter_context(self._applied)
             stack.enter_context(optimizer_steps(before=self._before_step, after=self._after_step, note=self.failed))

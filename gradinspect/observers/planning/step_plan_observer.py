@@ -79,7 +79,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
                 if self._offloads:  # else it would look at every operator for nothing
                     stack.enter_context(self._moved)
                 self._run.recorder.listeners.extend((self._loss, self._optimizers))
-                self._uses.written.attach(self._run.recorder)
+                self._uses.written.attach(self._run.recorder, self.failed)
             stack.enter_context(optimizer_steps(before=self._optimizers.step, note=self.failed))
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)

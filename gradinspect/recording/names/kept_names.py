@@ -12,18 +12,10 @@ from weakref import ReferenceType, ref
 import torch
 from torch import nn
 
-from gradinspect.recording.names.names import Member, members_of, named_modules, unwrapped_module
+from gradinspect.recording.names.names import DeletedModel, Member, members_of, named_modules, unwrapped_module
 from gradinspect.torch_api.weak import HiddenTensorRef
 
 FEW = 64  # models kept without checking whether anything of them is still alive
-
-
-class GoneModel(NamedTuple):
-    """The live parts of a model that no longer exists."""
-
-    class_name: str
-    members: list[Member]
-    paths: Mapping[int, str]  # number of a called module -> its path
 
 
 class _Noted(NamedTuple):
@@ -76,10 +68,10 @@ class KeptNames:
         """Return the path of a called module, even if its model is gone since the names were read."""
         return next((noted.paths[number] for noted in reversed(self._noted) if number in noted.paths), None)
 
-    def gone(self) -> list[GoneModel]:
+    def gone(self) -> list[DeletedModel]:
         """List the models that are gone, latest first."""
         return [
-            GoneModel(noted.class_name, list(_alive(noted)), noted.paths)
+            DeletedModel(noted.class_name, list(_alive(noted)), noted.paths)
             for noted in reversed(self._noted)
             if noted.model() is None
         ]

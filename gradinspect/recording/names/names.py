@@ -4,7 +4,7 @@ If there are several models, each gets the name of its variable as a prefix.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -52,20 +52,12 @@ class Member(NamedTuple):
     tensor: torch.Tensor | None
 
 
-class DeletedModel(Protocol):
-    """A model that no longer exists."""
+class DeletedModel(NamedTuple):
+    """What is still alive of a model that no longer exists."""
 
-    @property
-    def class_name(self) -> str:
-        """Its class."""
-
-    @property
-    def members(self) -> Sequence[Member]:
-        """Return its live members."""
-
-    @property
-    def paths(self) -> Mapping[int, str]:
-        """Return the paths of its called modules, by number."""
+    class_name: str
+    members: Sequence[Member]
+    paths: Mapping[int, str]  # number of a called module -> its path
 
 
 class Names:

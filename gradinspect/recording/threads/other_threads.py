@@ -209,7 +209,7 @@ class OtherThreads:
             self._own.listed.add(end)
 
     def are_own(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        """Return whether arguments of a function are known to be of the recorded thread. Fast, and says no in doubt."""
+        """Return whether arguments of a function are known to be of the recorded thread. Fast; false if in doubt."""
         for value in (*args, *kwargs.values()) if kwargs else args:
             kind = type(value)
             if kind in _NO_TENSORS or (kind in _PLAIN_TENSORS and not value.requires_grad):
@@ -301,7 +301,7 @@ class OtherThreads:
         if number >= UNKNOWN_NR:
             return OWN
         if self.is_strict and self.record(OWN).is_listed(number):
-            return UNKNOWN  # it is no result of that call
+            return UNKNOWN  # it is not a result of that call
         return OWN if index == OWN else self._judge_elsewhere(node, number, index)
 
     def _judge_elsewhere(self, node: Any, number: int, index: int) -> int:

@@ -1,7 +1,7 @@
 """Follow the torch functions that other threads of the program call while one thread is recorded.
 
 A function mode belongs to a thread. So a thread that begins meanwhile gets one of ours; one that ran before gets it for
-the time of each outermost module. Listeners are not told of these calls: they follow one thread.
+the time of each outermost module. Listeners do not get these calls: they follow one thread.
 """
 
 import sys

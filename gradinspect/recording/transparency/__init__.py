@@ -1,1 +1,1 @@
-"""So that the program does not notice us: errors, warnings, stacks, the garbage collector. Imports torch."""
+"""What keeps the program from noticing us: errors, warnings, stacks, the garbage collector. Imports torch."""

@@ -168,7 +168,7 @@ def plain_tensors(value: object, failed: Callable[[type], None] | None = None) -
     """Yield the tensors with their own memory inside an object, unwrapping as needed.
 
     Runs no user code but the `__tensor_flatten__` of a wrapper subclass, and what is inside of one that fails is left
-    out. `failed` is told its class.
+    out. `failed` is called with its class.
     """
     todo: list[object] = [value]
     seen: set[int] = set()

@@ -53,7 +53,7 @@ def _within(head: dict[str, object], rows: Sequence[FoundNode], budget: int) -> 
     nodes: list[str] = []
     used = len(_text(head, [], len(rows)))
     for row in ordered:
-        text = json_text(_telling(row), separators=(",", ":"))
+        text = json_text(_without_empty(row), separators=(",", ":"))
         used += len(text) + 1
         if used > budget:
             break
@@ -66,7 +66,7 @@ def _text(head: dict[str, object], nodes: Sequence[str], left_out: int) -> str:
     return f'{start[:-1]},"nodes":[{",".join(nodes)}]}}\n'
 
 
-def _telling(row: FoundNode) -> dict[str, object]:
+def _without_empty(row: FoundNode) -> dict[str, object]:
     """Keep the fields that say something, with long names cut."""
     fields = {name: plain(getattr(row, name)) for name in row.__struct_fields__}
     kept = {name: value for name, value in fields.items() if value not in (None, [], ["live"])}

@@ -76,7 +76,7 @@ class FoundPage(Page):
     def _widths(self, shown: Sequence[dict[str, str]]) -> dict[str, int]:
         """Choose how many cells each column takes; 0 for one that is empty or does not fit.
 
-        What can be said in fewer words is, in `shown`, before a column is made narrower than what it says.
+        Texts in `shown` are abbreviated before a column is made narrower than its text.
         """
         widths = self._widest(shown)
         for column, briefly in BRIEFLY:

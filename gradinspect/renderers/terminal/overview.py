@@ -254,7 +254,7 @@ def _spread(tree: Sequence[ModuleBytes]) -> tuple[str | None, Sequence[ModuleByt
     """Go into the only module, or the one that holds nearly all, or most of it in blocks, until there is none such.
 
     Returns:
-        The path around them, None if there is nothing around them, and they. What is outside of them is one row.
+        The path around them, None if nothing is around them, and the modules. What is outside of them is one row.
     """
     around: str | None = None
     outside = 0

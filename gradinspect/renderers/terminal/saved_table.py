@@ -1,8 +1,8 @@
 """The saved-attribute table for a terminal.
 
 What comes in: rows of `analyses.memory.saved_rows`. What goes out: lines of `rich.text.Text`, none wider than asked.
-What can be said in fewer words is: `Conv` for `ConvBackward0`, `h.0.weight` for `parameter h.0.weight`. What still does
-not fit loses whole columns, which the last line names, before a shape or the name of a parameter is cut.
+Texts are abbreviated first: `Conv` for `ConvBackward0`, `h.0.weight` for `parameter h.0.weight`. If that is not enough,
+whole columns are dropped, which the last line names, before a shape or the name of a parameter is cut.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

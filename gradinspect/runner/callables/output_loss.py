@@ -23,7 +23,7 @@ def run_backward(value: object, loss: str | None) -> None:
         loss: An expression, such as `out.square().mean()`; None: the sum of all outputs.
 
     Raises:
-        GradInspectError: The expression is no Python, or its value is not a scalar with a graph.
+        GradInspectError: The expression is not Python, or its value is not a scalar with a graph.
         Exception: What the expression raises.
     """
     lines = [f"loss = {loss or SUM}", "loss.backward()"]

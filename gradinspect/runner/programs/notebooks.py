@@ -49,7 +49,7 @@ def read_notebook(path: Path) -> Notebook:
     """Compile the code cells of a notebook; their lines are those of `<cell 3>`, counted as the notebook shows them.
 
     Raises:
-        GradInspectError: The file is no notebook, or cannot be read.
+        GradInspectError: The file is not a notebook, or cannot be read.
     """
     cells, left_out = [], []
     future = 0  # what cells import from __future__ holds in those after them
@@ -113,7 +113,7 @@ def _code_cells(path: Path) -> list[dict[str, Any]]:
     """Return the code cells, also of the older formats that have worksheets.
 
     Raises:
-        GradInspectError: The file is no notebook, or cannot be read.
+        GradInspectError: The file is not a notebook, or cannot be read.
     """
     try:
         document = json.loads(read_text(path))

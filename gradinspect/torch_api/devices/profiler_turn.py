@@ -85,7 +85,7 @@ def stop_profiler(profiler: Any) -> None:
 
 
 @contextmanager
-def told_of_profilers(listener: Callable[[], None]) -> Iterator[None]:
+def before_profilers(listener: Callable[[], None]) -> Iterator[None]:
     """Call a function before the program starts a profiler, which ends one of ours. NOTE [One profiler]."""
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,7 +128,7 @@ def _end_turn(profiler: Any) -> None:
     with _Turn.monitor.lock:
         if _Turn.running is profiler:
             _Turn.running = _Turn.thread = None
-        _Turn.monitor.tell()
+        _Turn.monitor.notify()
 
 
 @call_in_children

@@ -53,7 +53,7 @@ class ProfiledEvent(NamedTuple):
     sequence_nr: int | None  # of the node
     thread: int = 0  # the profiler's number of it
     device: str = "cpu"  # whose memory it is
-    allocated: int = 0  # what the device's allocator has given out, this included; 0: it does not tell
+    allocated: int = 0  # what the device's allocator has given out, this included; 0: not known
     reserved: int = 0  # what it has reserved
     made_on: int | None = None  # the thread that made the node, if it is not that of the first range
 

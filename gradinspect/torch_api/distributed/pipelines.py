@@ -1,4 +1,4 @@
-"""Know when a pipeline stage of torch only learns shapes.
+"""Recognize when a pipeline stage of torch only finds out shapes.
 
 NOTE [Shapes of a pipeline]
 Before its first step, a stage learns the shapes of its gradients by a backward on tensors of memory that nobody has

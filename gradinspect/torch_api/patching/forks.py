@@ -23,7 +23,7 @@ LONGEST_S = 10.0  # that a fork waits
 
 
 class Pausing(Protocol):
-    """What can be told to stop."""
+    """What can be paused."""
 
     def pause(self) -> None:
         """Stop for good, from anywhere."""
@@ -81,7 +81,7 @@ class _Switched:
         """Let others fork. It may be repeated."""
         with self.monitor.lock:
             self.threads.pop(place, None)
-            self.monitor.tell()
+            self.monitor.notify()
 
     def fork(self) -> None:
         """Let no other thread begin, or fork, and wait for those that have begun."""
@@ -97,7 +97,7 @@ class _Switched:
         """Let others begin."""
         with self.monitor.lock:
             self.forking = None
-            self.monitor.tell()
+            self.monitor.notify()
 
     def forget(self) -> None:
         """Forget other threads, which a forked process does not have."""

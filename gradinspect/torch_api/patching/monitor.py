@@ -36,15 +36,15 @@ class Monitor:
                 does_hold = holds()
                 if does_hold or is_over or (seconds := patience_s()) <= 0:
                     act(does_hold)
-                    self.tell()
+                    self.notify()
                     return does_hold
                 change = Lock()
                 change.acquire()
                 self._waiting.append(change)
             is_over = not change.acquire(timeout=seconds)
 
-    def tell(self) -> None:
-        """Let all see what has changed, under the lock; also those that an interrupted call has already told."""
+    def notify(self) -> None:
+        """Wake all that wait, under the lock; also those that an interrupted call has already woken."""
         for waiting in self._waiting:
             if waiting.locked():
                 waiting.release()

@@ -4,11 +4,11 @@ NOTE [Turns]
 An observed call has hooks of ours on its nodes. Those on a leaf that threads share run in the calls of all of them, and
 torch reads a node's list of hooks without a lock, so it must not grow meanwhile. What an observer notes belongs to one
 call, and it reads `.grad`, which an engine that runs replaces. So an observed call waits until no other one runs, and
-others wait for it. Calls may need each other, as those of threads that stand for ranks do. So nobody waits for long;
-who waited in vain runs at once. What such a call must not do, to be observed or to run hooks of another call, is told
-by `enter` and `is_in_another_call`.
+others wait for it. Calls may need each other, as those of threads that stand for ranks do. So nobody waits for long; a
+call that waited in vain runs at once. It must not be observed, as `enter` says, and must not run hooks of another call:
+`is_in_another_call`.
 
-`leave` brings back what was before `enter`, however far that has come: a call that stays behind would let the others
+`leave` restores what was before `enter`, however far `enter` got: a call that stays behind would let the others
 wait for ever. NOTE [Handlers that raise].
 """
 
@@ -70,7 +70,7 @@ class Turns:
         with self._monitor.lock:
             if self._preparing == get_ident():
                 self._preparing = None
-                self._monitor.tell()
+                self._monitor.notify()
 
     @uncompiled
     def ran(self, patience_s: float) -> None:
@@ -102,7 +102,7 @@ class Turns:
                 self._running.pop(thread, None)
                 self._latest.pop(thread, None)
                 self._observed.discard(thread)
-            self._monitor.tell()
+            self._monitor.notify()
 
     def is_in_another_call(self, thread: int) -> bool:
         """Return whether a hook runs in the call of another thread than the one that has registered it.
@@ -137,7 +137,7 @@ class Turns:
         def wait_s() -> float:
             if thread not in self._waiting:  # a recording may have let it begin, and another makes it wait
                 self._waiting.add(thread)
-                self._monitor.tell()
+                self._monitor.notify()
             now = monotonic()
             if not self._is_prepared(thread):
                 return end - now

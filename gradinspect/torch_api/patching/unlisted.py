@@ -1,8 +1,8 @@
 """Leave our function modes out where a program counts, lists or takes a look at the modes on torch's stack.
 
 Tests of torch do, to find modes that were left behind, and libraries do, to find their own. torch's own code, which
-takes each mode off by its place, is told of all. A mode of ours leaves before the program ends, so that a program which
-counts before and after would otherwise find one less.
+takes each mode off by its place, sees all of them. A mode of ours leaves before the program ends, so that a program
+which counts before and after would otherwise find one less.
 """
 
 import sys
@@ -46,7 +46,7 @@ class _Unlisting:
     def __call__(self, *args: Any) -> Any:
         if torch.compiler.is_compiling():  # must come first: torch.compile traces what follows, and guards on it
             return self._original(*args)
-        return self._original(*args) if _is_told_of_all(sys._getframe(1)) else self._see(self._original, *args)
+        return self._original(*args) if _sees_all_modes(sys._getframe(1)) else self._see(self._original, *args)
 
     def __eq__(self, other: object) -> bool:
         return other is self or bool(self._original == other)
@@ -61,12 +61,12 @@ def _uncompiled(original: Callable[[], Any], see: Callable[[Any], Any]) -> Calla
     def stand_in() -> Any:
         if torch.compiler.is_compiling():  # as above
             return original()
-        return original() if _is_told_of_all(sys._getframe(1)) else see(original)
+        return original() if _sees_all_modes(sys._getframe(1)) else see(original)
 
     return stand_in
 
 
-def _is_told_of_all(caller: FrameType) -> bool:
+def _sees_all_modes(caller: FrameType) -> bool:
     name = caller.f_globals.get("__name__")
     return type(name) is str and f"{name}.".startswith(_TORCH) and not name.startswith(_TESTS)
 

@@ -1,13 +1,11 @@
 """Names of parameters and modules, from models and variables."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
-
 import pytest
 import torch
 from torch import nn
 
 from gradinspect.recording.names.names import (
+    DeletedModel,
     LeafName,
     Member,
     Names,
@@ -41,14 +39,6 @@ class DataParallel(nn.Module):
     def __init__(self, module: nn.Module | None) -> None:
         super().__init__()
         self.module = module
-
-
-class DeletedModel(NamedTuple):
-    """A model that no longer exists."""
-
-    class_name: str
-    members: Sequence[Member]
-    paths: Mapping[int, str]
 
 
 def leaves_of(*models: nn.Module) -> list[torch.Tensor]:

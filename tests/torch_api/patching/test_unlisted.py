@@ -38,7 +38,7 @@ def test_a_program_finds_its_own_modes(theirs: Theirs) -> None:
     assert torch._C._is_torch_function_mode_enabled()
 
 
-def test_torch_itself_is_told_of_all(theirs: Theirs) -> None:
+def test_torch_itself_sees_all_modes(theirs: Theirs) -> None:
     """What takes modes off by their places finds each."""
     names = {"length": torch._C._len_torch_function_stack, "at": torch._C._get_function_stack_at}
     look = FunctionType(_look.__code__, {**names, "__name__": "torch.somewhere"})

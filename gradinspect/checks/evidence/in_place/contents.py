@@ -44,7 +44,7 @@ class KeptContents:
         self._num_bytes = 0
 
     def keep(self, data: torch.Tensor) -> Content:
-        """Keep some bytes, and let older ones go."""
+        """Keep some bytes, and drop older ones."""
         content = Content(data)
         self._kept.append(content)
         self._num_bytes += data.nbytes

@@ -77,7 +77,7 @@ class _Loaded(NamedTuple):
 
 @dataclass
 class SharingWeights:
-    """Knows weights that share memory. The log calls it with what it sees."""
+    """Tracks weights that share memory. The log calls it with what it sees."""
 
     recorder: Recorder
     gradients: GradientUse

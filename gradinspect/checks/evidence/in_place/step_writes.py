@@ -3,7 +3,7 @@
 NOTE [Steps of torch]
 A step runs several operators for each parameter. What they do is known: they write to the parameters and to what the
 optimizer keeps, on the line that calls `step`, and make no graph. So they are not looked at one by one; the versions of
-the parameters before and after the step tell which were written. That holds only while all code in between is torch's,
+the parameters before and after the step show which were written. That holds only while all code in between is torch's,
 so not for a step with a closure or a hook, by an optimizer or of a tensor of the program's own. A call from outside of
 torch ends it: the step has failed, or calls something that the program has put there.
 """

@@ -22,7 +22,7 @@ def silent_targets(access: Access, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def known_targets(name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """List the arguments that a call writes to if the name of the function tells it."""
+    """List the arguments that a call writes to if the name of the function shows it."""
     if "out" in kwargs:
         return tensors_in(kwargs["out"])
     is_of_list = short_name(name).startswith("_foreach_") and name.endswith("_")

@@ -1,7 +1,7 @@
 """What ReduceLROnPlateau takes for progress, and what its number is by the name that the program gives it.
 
 NOTE [The other direction]
-A loss of which each new low is refused, since the scheduler waits for a high, is told to a scheduler in the wrong mode.
+If each new low of a loss is refused, since the scheduler waits for a high, the scheduler has the wrong mode.
 That a number only grows proves nothing: a validation loss does so when a model overfits. So the name decides what the
 number is, and what happened decides whether it matters.
 """
@@ -24,7 +24,7 @@ _CHANGE = 0.01  # relative; a threshold that is larger may refuse it
 
 @dataclass
 class PlateauLog:
-    """The numbers that one scheduler was told on one line."""
+    """The numbers that one scheduler was given on one line."""
 
     file: str
     line: int

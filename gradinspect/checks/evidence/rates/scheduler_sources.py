@@ -1,4 +1,4 @@
-"""What the source of a program says of its schedulers: what they are made with, and what they are told."""
+"""What the source of a program says of its schedulers: what they are made with, and what step() is given."""
 
 import ast
 import re

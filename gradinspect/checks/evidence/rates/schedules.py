@@ -48,7 +48,7 @@ class ScheduleLog:
             self._paces.setdefault(key, PaceLog(file, line, scheduled=number)).note(scheduler, one.num_steps)
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[ProgressRefused | OtherPace]:
-        """Yield the schedulers that were told the wrong thing, or too often."""
+        """Yield the schedulers that were given the wrong number, or stepped too often."""
         for key, log in self._plateaus.items():
             metric = log.refused()
             made = None if metric is None else made_scheduler("ReduceLROnPlateau")

@@ -1,9 +1,9 @@
-"""What two networks that train against each other are told of the same made-up examples.
+"""The labels that two networks which train against each other get for the same made-up examples.
 
 NOTE [Two adversaries]
 A discriminator scores what a generator made, cut off from its graph, and later once more with it. Both losses have
 labels of one value: the discriminator's says what such examples are, the generator's must say the opposite, or both
-pull in one direction. And what the discriminator is told of real examples must be something else. The networks are told
+pull in one direction. And the discriminator's label of real examples must be another one. The networks are told
 apart by their parameters: those of the generator are behind the first scores without a gradient, and behind the second
 with one. A generator may also make its discriminator's own loss larger: by a minus, a factor that may be negative, a
 Function that reverses gradients, or an optimizer that maximizes.
@@ -106,7 +106,7 @@ class AdversaryLog:
         return any(group.get("maximize") for one in instances_of(Optimizer) for group in one.param_groups)
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[AgreeingAdversaries]:
-        """Yield the generators that are told the same as their discriminators, and discriminators told one thing."""
+        """Yield the generators with the label of their discriminators, and discriminators with one label for all."""
         told = [one for one in self._told.values() if one.num_calls >= LEAST_CALLS and one.frame not in self._varied]
         for fake in (one for one in told if one.cut):
             own = [one for one in told if not one.live.isdisjoint(fake.live) and one is not fake]

@@ -4,7 +4,7 @@ NOTE [Discarded on purpose]
 The generator's backward leaves gradients in the discriminator, which are cleared before its own backward; but those in
 the generator stay until it steps. So a call counts as lost only if all that it has left is cleared, unread, before any
 optimizer steps. A closure clears the gradients that its optimizer has read: that is during a step. A step that is
-skipped once is no habit: so it must happen before two steps in a row.
+skipped once is not a habit: so it must happen before two steps in a row.
 """
 
 from collections.abc import Collection

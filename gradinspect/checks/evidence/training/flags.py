@@ -1,7 +1,7 @@
 """Attributes that were meant to freeze parameters, and that torch does not read; and the lines that set them.
 
 NOTE [Whose flag]
-The objects tell only that the attribute is there, so the line is searched for in the program's own files. If modules
+The objects show only that the attribute is there, so the line is searched for in the program's own files. If modules
 have an attribute `requires_grad`, the same name is set of tensors elsewhere, and rightly: an assignment in a loop over
 `parameters()`, or to a `.weight`, is one of these. A class that reads `self.requires_grad` has a flag of its own.
 """

@@ -1,11 +1,11 @@
 """A graph as GraphML and GEXF, for Gephi, yEd, Cytoscape and networkx: every node and edge, with attributes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from gradinspect.analyses.selection.finding import FoundNode, find_nodes
-from gradinspect.graph import Graph, argument_name
+from gradinspect.analyses.selection.attributes import Attributes, plain_edges, plain_nodes
+from gradinspect.graph import Graph
 from gradinspect.renderers.formats import FileContent
 from gradinspect.units import escape_control
 
@@ -33,12 +33,6 @@ EDGE_ATTRIBUTES: Final = (
 )  # fmt: skip
 
 
-class _Edge(NamedTuple):
-    source: int
-    target: int
-    values: tuple[object, ...]
-
-
 def graphml_file(graph: Graph, _options: "DrawOptions") -> FileContent:
     """Make a .graphml file."""
     keys = "".join(
@@ -47,11 +41,13 @@ def graphml_file(graph: Graph, _options: "DrawOptions") -> FileContent:
         for one in attributes
     )
     nodes = "".join(
-        f'<node id="{row.id}">{_data("node", NODE_ATTRIBUTES, _values(row))}</node>\n' for row in find_nodes(graph)
+        f'<node id="{node.id}">{_data("node", NODE_ATTRIBUTES, node.attributes)}</node>\n'
+        for node in plain_nodes(graph)
     )
     edges = "".join(
-        f'<edge source="{edge.source}" target="{edge.target}">{_data("edge", EDGE_ATTRIBUTES, edge.values)}</edge>\n'
-        for edge in _edges(graph)
+        f'<edge source="{edge.source}" target="{edge.target}">'
+        f"{_data('edge', EDGE_ATTRIBUTES, edge.attributes)}</edge>\n"
+        for edge in plain_edges(graph)
     )
     text = (
         f'{_HEAD}<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n{keys}'
@@ -67,12 +63,14 @@ def gexf_file(graph: Graph, _options: "DrawOptions") -> FileContent:
         for kind, these in (("node", NODE_ATTRIBUTES), ("edge", EDGE_ATTRIBUTES))
     )
     nodes = "".join(
-        f'<node id="{row.id}" label={_quoted(row.leaf or row.name)}>{_attvalues(_values(row))}</node>\n'
-        for row in find_nodes(graph)
+        f'<node id="{node.id}" label={_quoted(node.attributes["leaf"] or node.attributes["name"])}>'
+        f"{_attvalues(NODE_ATTRIBUTES, node.attributes)}</node>\n"
+        for node in plain_nodes(graph)
     )
     edges = "".join(
-        f'<edge id="{number}" source="{edge.source}" target="{edge.target}">{_attvalues(edge.values)}</edge>\n'
-        for number, edge in enumerate(_edges(graph))
+        f'<edge id="{number}" source="{edge.source}" target="{edge.target}">'
+        f"{_attvalues(EDGE_ATTRIBUTES, edge.attributes)}</edge>\n"
+        for number, edge in enumerate(plain_edges(graph))
     )
     text = (
         f'{_HEAD}<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2">\n<graph defaultedgetype="directed" '
@@ -81,25 +79,11 @@ def gexf_file(graph: Graph, _options: "DrawOptions") -> FileContent:
     return FileContent(text.encode())
 
 
-def _values(row: FoundNode) -> tuple[object, ...]:
-    values = (getattr(row, one.name) for one in NODE_ATTRIBUTES)
-    return tuple(", ".join(value) if isinstance(value, tuple) else value for value in values)
-
-
-def _edges(graph: Graph) -> Iterator[_Edge]:
-    for number, node in enumerate(graph.nodes):
-        for position, edge in enumerate(node.next_edges):
-            if edge is not None:
-                values = (position, edge.input_nr, argument_name(graph, node, position))
-                yield _Edge(number, edge.next_node, values)
-
-
-def _data(kind: str, attributes: Sequence[_Attribute], values: Sequence[object]) -> str:
-    named = zip(attributes, values, strict=True)
+def _data(kind: str, attributes: Sequence[_Attribute], values: Attributes) -> str:
     return "".join(
-        f'<data key="{kind}_{one.name}">{escape(_text(value))}</data>'
-        for one, value in named
-        if value not in (None, "")
+        f'<data key="{kind}_{one.name}">{escape(_text(values[one.name]))}</data>'
+        for one in attributes
+        if values[one.name] != ""
     )
 
 
@@ -108,11 +92,11 @@ def _declared(attributes: Sequence[_Attribute]) -> str:
     return "".join(f'<attribute id="{number}" title="{one.name}" type="{one.gexf}"/>\n' for number, one in numbered)
 
 
-def _attvalues(values: Sequence[object]) -> str:
+def _attvalues(attributes: Sequence[_Attribute], values: Attributes) -> str:
     written = "".join(
-        f'<attvalue for="{number}" value={_quoted(value)}/>'
-        for number, value in enumerate(values)
-        if value not in (None, "")
+        f'<attvalue for="{number}" value={_quoted(values[one.name])}/>'
+        for number, one in enumerate(attributes)
+        if values[one.name] != ""
     )
     return f"<attvalues>{written}</attvalues>"
 

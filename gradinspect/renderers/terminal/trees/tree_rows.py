@@ -243,7 +243,7 @@ class RowWriter:
             yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
 
     def _about_odd(self, scope: Scope, sizes: Sequence[int], copy: int) -> str:
-        """Say how far the odd one out is from the others, or what it counts for them as the first to save it."""
+        """Say how far the odd one out is from the others, or what it counts for them because it saves it first."""
         shared = self._shared_by_copies(scope)
         odd = odd_one([size - counted for size, counted in zip(sizes, shared, strict=True)])
         if odd is None:
