@@ -1,5 +1,5 @@
 # expect: GI377
-# why: best['weights'] is what best_state_in_a_dict.py:22 got from model.state_dict()
+# why: best_state_in_a_dict.py:22 got best['weights'] from model.state_dict()
 # advice: At best_state_in_a_dict.py:22, keep copy.deepcopy(model.state_dict()).
 # lines: shared=22
 import copy

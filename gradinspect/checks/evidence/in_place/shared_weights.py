@@ -13,6 +13,7 @@ weights are tied before.
 """
 
 import ast
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -39,11 +40,12 @@ from gradinspect.recording.source_structure import (
     enclosing,
     own_sources,
 )
-from gradinspect.syntax import parse
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
 from gradinspect.torch_api.weak import HiddenRef
 
+_ASKED = re.compile(r"[\w.]+\.state_dict\([^()]*\)")
+_LOADED = re.compile(r"load_state_dict\(([\w.]+(?:\[[^][]*\])*)[,)]")
 MAX_KEPT = 100  # state dicts
 LEAST_SNAPSHOTS = 3  # the last one may be held beside the one before, until its variable is assigned anew
 MAX_VALUES = 8  # of a state dict, that are looked at
@@ -246,29 +248,22 @@ def _is_from_file(file: str, loaded: ast.expr) -> bool:
 
 
 def _snapshots(line: Frame, number: int) -> SharedWeights:
-    taken = _written(line.code, "state_dict") or "the state dict"
-    return SharedWeights(kind="snapshots", name=taken, taken=taken, num_kept=number, shared=line)
+    return SharedWeights(
+        kind="snapshots", name=_asked(line.code), taken=_asked(line.code), num_kept=number, shared=line
+    )
 
 
 def _loaded_later(loads: Frame | None, asks: Frame) -> SharedWeights:
     """Describe a state dict that was kept over steps and is loaded into its own model."""
-    loaded = None if loads is None else _written(loads.code, "load_state_dict", is_argument=True)
-    taken = _written(asks.code, "state_dict") or "the state dict"
-    return SharedWeights(kind="loaded", name=loaded or "what is loaded", taken=taken, shared=asks, used=loads)
+    loaded = _LOADED.search("" if loads is None else loads.code)
+    name = "what is loaded" if loaded is None else loaded[1]
+    return SharedWeights(kind="loaded", name=name, taken=_asked(asks.code), shared=asks, used=loads)
 
 
-def _written(code: str, method: str, *, is_argument: bool = False) -> str | None:
-    """Write the call of a method on a line, or its first argument; None if the line is no whole statement."""
-    try:
-        parts = ast.walk(parse(code))
-    except (SyntaxError, ValueError):
-        return None
-    for part in parts:
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == method:
-            if not is_argument:
-                return ast.unparse(part)
-            return ast.unparse(part.args[0]) if part.args else None
-    return None
+def _asked(code: str) -> str:
+    """Write how a line asks for a state dict; it may be a part of a statement."""
+    found = _ASKED.search(code)
+    return "state_dict()" if found is None else found[0]
 
 
 def _state_dict_in(value: ast.expr) -> ast.Call | None:

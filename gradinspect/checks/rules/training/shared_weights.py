@@ -50,8 +50,8 @@ def shared_findings(fact: SharedWeights) -> Iterator[Finding]:
         remedy = f"Copy it at {where}: {fact.name} = copy.deepcopy({fact.taken})."
     elif fact.kind == "loaded":
         text = (
-            f"{fact.name} is what {where} got from {fact.taken}, in the memory of the parameters, so each later step "
-            "of an optimizer changes it too. Loading it restores nothing."
+            f"{where} got {fact.name} from {fact.taken}, in the memory of the parameters, so each later step of an "
+            "optimizer changes it too. Loading it restores nothing."
         )
         remedy = f"At {where}, keep copy.deepcopy({fact.taken})."
     elif fact.kind == "snapshots":

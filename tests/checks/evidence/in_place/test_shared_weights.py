@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from training_program import Program, code_of
 
-from gradinspect.checks.evidence.in_place.shared_weights import _loaded_elsewhere
+from gradinspect.checks.evidence.in_place.shared_weights import _loaded_elsewhere, _loaded_later
 from gradinspect.checks.facts.training import SharedWeights
 from gradinspect.graph import Frame
 
@@ -127,6 +127,15 @@ def test_a_state_dict_that_is_loaded_into_its_own_model() -> None:
     assert (found.kind, found.name, found.taken) == ("loaded", "start", "model.state_dict()")
     assert code_of(found.shared) == "start = model.state_dict()"
     assert kept(copies=True, is_loaded=True) == []
+
+
+def test_the_lines_may_be_parts_of_statements() -> None:
+    """What they show is named."""
+    asks = Frame(file="train.py", line=2, code='"model": self.net.state_dict(),')
+    loads = [Frame(file="train.py", line=9, code=f"net.load_state_dict({one}") for one in ("best['w'],", "")]
+
+    assert [_loaded_later(one, asks).name for one in loads] == ["best['w']", "what is loaded"]
+    assert _loaded_later(None, asks).taken == "self.net.state_dict()"
 
 
 @pytest.mark.parametrize(

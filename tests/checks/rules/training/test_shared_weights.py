@@ -51,7 +51,7 @@ def test_states_that_are_the_model_are_to_be_copied() -> None:
     loaded = judged(SharedWeights(kind="loaded", name="best['w']", taken="net.state_dict()", shared=shared, used=used))
     several = judged(SharedWeights(kind="snapshots", name="s", taken="net.state_dict()", num_kept=3, shared=shared))
 
-    assert loaded.text.startswith("best['w'] is what train.py:4 got from net.state_dict(), in the memory of the")
+    assert loaded.text.startswith("train.py:4 got best['w'] from net.state_dict(), in the memory of the")
     assert [(place.role, place.line) for place in loaded.places] == [("shared", 4), ("loaded", 9)]
     assert several.text.startswith("3 or more results of net.state_dict() are kept, with steps")
     assert loaded.remedy == several.remedy == "At train.py:4, keep copy.deepcopy(net.state_dict())."
