@@ -1,7 +1,7 @@
 # expect: GI341
 # why: gives binary_cross_entropy_with_logits y as the input, which is 0 or 1 everywhere
-# advice: Exchange the first two arguments at labels_given_first.py:20: (scores, y).
-# lines: loss=20
+# advice: Exchange the first two arguments at labels_given_first.py:19: (scores, y).
+# lines: loss=19
 import torch
 from torch import nn
 
