@@ -1,5 +1,5 @@
 # expect: GI343
-# why: lies between 0 and 1 already, with values in between
+# why: lies between 0 and 0.969 already, with values in between
 # advice: Leave out the division at pixels_divided_twice.py:27, or the one before it.
 # lines: divided=27 layer=29
 import torch
