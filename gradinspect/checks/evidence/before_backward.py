@@ -117,7 +117,13 @@ class BeforeBackward:
         for one in self._logs.calls.dropped.reached(nodes, leaves):
             called = None if one.frame is None else self._logs.frame(one.frame)
             yield from self._judged(
-                DroppedResult(name=one.name, called=called, loop_variables=one.loop_variables, backward=backward)
+                DroppedResult(
+                    name=one.name,
+                    called=called,
+                    loop_variables=one.loop_variables,
+                    is_data=one.is_data,
+                    backward=backward,
+                )
             )
 
     def _between_ranks(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:

@@ -21,6 +21,14 @@ class AttachedTarget(Record, frozen=True, kw_only=True):
     backward: Frame | None = None
 
 
+class RewardMinimized(Record, frozen=True, kw_only=True):
+    """A loss adds the product of a log-probability and a reward, without a minus."""
+
+    factor: str  # the reward, as the program writes it
+    used: Frame | None = None
+    backward: Frame | None = None
+
+
 class UnseenNoise(Record, frozen=True, kw_only=True):
     """The target of a regression is noise that nothing else has read, while the input has noise of another draw."""
 

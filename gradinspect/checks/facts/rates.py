@@ -30,3 +30,14 @@ class OtherPace(Record, frozen=True, kw_only=True):
     optimizer: str
     scheduled: Frame | None = None
     made: Frame | None = None
+
+
+class PlateauOfBatches(Record, frozen=True, kw_only=True):
+    """ReduceLROnPlateau is told the loss of each batch, with a patience for epochs."""
+
+    loss: str  # as the program writes it
+    patience: int
+    num_told: int
+    optimizer: str
+    scheduled: Frame | None = None
+    made: Frame | None = None

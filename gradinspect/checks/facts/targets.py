@@ -130,3 +130,28 @@ class AgreeingAdversaries(Record, frozen=True, kw_only=True):
     num_calls: int
     fake: Frame | None = None  # the loss of what the generator made
     other: Frame | None = None
+
+
+class ExchangedArguments(Record, frozen=True, kw_only=True):
+    """A loss was given its labels as the input, and the scores of the model as the target."""
+
+    loss: str
+    num_calls: int
+    made: Frame | None = None  # the scores
+    used: Frame | None = None
+
+
+class WeightsOfFrequency(Record, frozen=True, kw_only=True):
+    """A loss weighs classes up that are frequent already."""
+
+    loss: str
+    is_positive: bool  # `pos_weight`, of the class 1 against the class 0
+    frequent: int  # the class that most labels have
+    frequent_share: float  # of the labels
+    frequent_weight: float
+    rare: int
+    rare_share: float
+    rare_weight: float
+    num_labels: int
+    made: Frame | None = None  # the weights
+    used: Frame | None = None

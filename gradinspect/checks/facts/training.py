@@ -13,7 +13,7 @@ UnheldKind: TypeAlias = Literal[
 ]  # fmt: skip
 FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter", "plain", "default"]
 OptimizerMisuseKind: TypeAlias = Literal[
-    "never", "anew", "scheduled", "falls", "sunken", "zero", "outlived", "squared",
+    "never", "anew", "scheduled", "falls", "sunken", "zero", "late", "outlived", "squared",
 ]  # fmt: skip
 UnmovedKind: TypeAlias = Literal["assigned", "undone", "lost", "idle", "cleared", "zero"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
@@ -156,9 +156,10 @@ class TwoInOneMemory(Record, frozen=True, kw_only=True):
 class SharedWeights(Record, frozen=True, kw_only=True):
     """Weights that the program keeps apart from those that are trained are in the same memory."""
 
-    kind: Literal["average", "state", "model", "synchronized"]
+    kind: Literal["average", "state", "loaded", "snapshots", "model", "synchronized"]
     name: str  # of the parameter; the variable with the state dict, or with the model that is to be a copy
     taken: str = ""  # how the program asks for the state dict; the variable with the same model
+    num_kept: int = 1  # state dicts of one line, between which an optimizer has stepped
     shared: Frame | None = None
     used: Frame | None = None
 
@@ -279,4 +280,5 @@ class DroppedResult(Record, frozen=True, kw_only=True):
     name: str
     called: Frame | None = None
     loop_variables: tuple[str, ...] = ()  # of the function that calls it
+    is_data: bool = False  # what it was given has no graph
     backward: Frame | None = None

@@ -271,3 +271,13 @@ class LateVariable(Record, frozen=True, kw_only=True):
     made: Frame | None = None  # the functions
     backward: Frame | None = None
     noticed: Frame | None = None
+
+
+class RescaledInputs(Record, frozen=True, kw_only=True):
+    """Inputs of a layer were divided by 255 although they lay between 0 and 1 before."""
+
+    most: float  # the largest value before the division
+    spread: float  # between the least and the largest value that the layer was given
+    num_calls: int
+    divided: Frame | None = None
+    used: Frame | None = None  # the layer

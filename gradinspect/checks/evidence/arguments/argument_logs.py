@@ -16,7 +16,9 @@ from gradinspect.checks.evidence.arguments.twins import TwinLog
 from gradinspect.checks.evidence.axes.other_axes import OtherAxisLog
 from gradinspect.checks.evidence.axes.views import ViewLog
 from gradinspect.checks.evidence.targets.adversaries import AdversaryLog
+from gradinspect.checks.evidence.targets.class_weights import ClassWeightLog
 from gradinspect.checks.evidence.targets.cut_values import CutLog
+from gradinspect.checks.evidence.targets.exchanged import ExchangeLog
 from gradinspect.checks.evidence.targets.ignored import IgnoredLog
 from gradinspect.checks.evidence.targets.one_order import OneOrderLog
 from gradinspect.checks.evidence.targets.orders import OrderLog
@@ -58,7 +60,7 @@ class ArgumentLogs:
             ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
             IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow), OtherAxisLog(flow),
             OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors), AdversaryLog(flow, errors),
-            self._arithmetic,
+            ExchangeLog(flow, errors), ClassWeightLog(flow, errors), self._arithmetic,
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:

@@ -12,6 +12,7 @@ import torch
 
 from gradinspect.checks.evidence.arguments.additive_masks import AddedMaskLog
 from gradinspect.checks.evidence.arguments.average_weights import AverageLog
+from gradinspect.checks.evidence.arguments.rescaled_inputs import SCALES, RescaledLog
 from gradinspect.checks.evidence.axes.batch_sums import BatchSumLog
 from gradinspect.checks.evidence.axes.positions import PositionLog
 from gradinspect.checks.evidence.axes.spread_values import SpreadLog
@@ -33,7 +34,7 @@ class ArithmeticLog:
         """Share the calls that made the values; what is too large is counted by `errors`."""
         self._masks, self._averages = AddedMaskLog(flow, errors), AverageLog(flow)
         self._positions, self._batches, self._spread = PositionLog(flow), BatchSumLog(flow), SpreadLog(flow)
-        self._terms = AddedTermLog(flow, errors)
+        self._terms, self._rescaled = AddedTermLog(flow, errors), RescaledLog(flow, errors)
         self.users = (  # which look at other functions too
             self._masks,
             self._averages,
@@ -41,6 +42,7 @@ class ArithmeticLog:
             self._batches,
             self._spread,
             self._terms,
+            self._rescaled,
         )
 
     def note(  # noqa: C901, PLR0912  # what is asked of each operator, inlined
@@ -55,6 +57,8 @@ class ArithmeticLog:
                 self._averages.note(function, args, kwargs, number)
             if function in _PRODUCTS and first.requires_grad:
                 self._terms.weighed(function, second)
+            elif second in SCALES:
+                self._rescaled.note(function, args, kwargs, number)
             return
         num_axes, others = len(first.shape), len(second.shape)
         if function in _PRODUCTS:

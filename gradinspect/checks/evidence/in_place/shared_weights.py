@@ -5,13 +5,15 @@ Two tensors may share memory on purpose, so what counts is that the program uses
 as a moving average does, which is then an average of the weights with themselves, and one of them was made before the
 last step, or is a parameter that was given the other's memory (weight decay adds p.data to p.data of that moment);
 or it keeps a state dict, or the tensors of one in another dict, under a condition, steps, and has a line elsewhere that
-loads it into the same model;
+loads it into the same model, or is seen to do so: what is read from a file is another one, though it may have its name;
+or it holds several state dicts that one line asked for between steps, as a list of snapshots does: all are the same;
 or it loads the state dict of one variable into another one, and both are the same trained model;
 or it gives a parameter the memory of a trained one by `.data =` after a step, and keeps it over the next:
 weights are tied before.
 """
 
 import ast
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -32,6 +34,7 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import (
     assignment_before,
     calls_at,
+    calls_in,
     calls_of,
     contains,
     enclosing,
@@ -41,7 +44,10 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
 from gradinspect.torch_api.weak import HiddenRef
 
+_ASKED = re.compile(r"[\w.]+\.state_dict\([^()]*\)")
+_LOADED = re.compile(r"load_state_dict\(([\w.]+(?:\[[^][]*\])*)[,)]")
 MAX_KEPT = 100  # state dicts
+LEAST_SNAPSHOTS = 3  # the last one may be held beside the one before, until its variable is assigned anew
 MAX_VALUES = 8  # of a state dict, that are looked at
 
 
@@ -88,6 +94,7 @@ class SharingWeights:
     _loaded: dict[int | None, _Loaded] = field(default_factory=dict)  # by the frame that loads
     _given: "_Given | None" = None  # since the last step
     _seen: set[int | None] = field(default_factory=set)  # frames that asked for state dicts
+    _piled: set[int | None] = field(default_factory=set)  # those of which several state dicts are held
 
     def averaged(self, tensors: Sequence[torch.Tensor], frame: FrameType | None) -> None:
         """Look at a tensor that another one was added to. NOTE [Kept apart]."""
@@ -147,14 +154,19 @@ class SharingWeights:
             set(map(_memory, parameters)),
             {_memory(one) for one in state.values() if isinstance(one, torch.Tensor)},
         )
-        kept = next((one.line for one in self._kept if one.state() is state), None)
+        kept = next((one for one in self._kept if one.state() is state and one.line is not None), None)
         if own and None not in own and own <= given and kept is not None:
-            fact = _under_two_names(frame.f_code.co_filename, self._frame(number), self._frame(kept), self.folder)
-            if fact is not None:
+            file, loads, asks = frame.f_code.co_filename, self._frame(number), self._frame(kept.line)
+            fact = _under_two_names(file, loads, asks, self.folder)
+            if fact is None and kept.num_steps < self.gradients.num_steps and asks is not None:
+                fact = _loaded_later(loads, asks)
+            is_known = fact is not None and any(one.shared == fact.shared for one in self._found)
+            if fact is not None and not is_known:
                 self._loaded[number] = _Loaded(fact, frozenset(map(id, parameters)))
 
     def stepped(self) -> None:
         """Look at the state dicts that are there after a step, once for each line, and at what `.data =` has shared."""
+        self._look_for_snapshots()
         given, self._given = self._given, None
         pair = () if given is None else (given.tensor(), given.trained())
         if given is not None and None not in pair and _is_same_memory(*pair):
@@ -168,6 +180,19 @@ class SharingWeights:
             fact = self._fact(one, values, set(map(_memory, tensors)) - {None})
             self._found += () if fact is None else (fact,)
 
+    def _look_for_snapshots(self) -> None:
+        """Look for several state dicts of one line that are held, and are the same."""
+        held: dict[tuple[int | None, Any], set[int]] = {}
+        for one in self._kept:
+            if one.state() is not None and one.line not in self._piled:
+                memory = tuple(map(_memory, one.alive().values()))
+                held.setdefault((one.line, memory), set()).add(one.num_steps)
+        for (number, memory), moments in held.items():
+            line = self._frame(number)
+            if memory and None not in memory and len(moments) >= LEAST_SNAPSHOTS and line is not None:
+                self._piled.add(number)
+                self._found.append(_snapshots(line, len(moments)))
+
     def facts(self) -> Sequence[SharedWeights]:
         """List what shares memory."""
         trained = {one.fact.name: one.fact for one in self._loaded.values() if self.gradients.with_ids(one.keys)}
@@ -178,30 +203,67 @@ class SharingWeights:
         line = self._frame(one.line)
         if not names or line is None:
             return None
-        for file in own_sources("load_state_dict"):
-            found = _loaded_elsewhere(file, line)
-            if found is not None:
-                return SharedWeights(kind="state", name=found[0], taken=found[1], shared=line)
-        return None
+        found = (_loaded_elsewhere(file, line) for file in own_sources("load_state_dict"))
+        return next((fact for fact in found if fact is not None), None)
 
     def _frame(self, number: int | None) -> Frame | None:
         return self.recorder.frames.record(number, self.folder)
 
 
-def _loaded_elsewhere(file: str, line: Frame) -> tuple[str, str] | None:
-    """Return the variable of a state dict, and what is assigned to it, if another place loads it into the model."""
+def _loaded_elsewhere(file: str, line: Frame) -> SharedWeights | None:
+    """Describe a state dict that is kept under a condition, if another place of a file loads it into the model."""
     around = enclosing(file, line.line)
     assignment = next((one for one in around if isinstance(one, ast.Assign)), None)
     condition = next((one for one in around if isinstance(one, ast.If)), None)
     taken = None if assignment is None else _state_dict_in(assignment.value)
     if assignment is None or condition is None or taken is None:
         return None
-    (target, *_), module = assignment.targets, _last_name(taken.func.value)  # type: ignore[attr-defined]
+    target, asked, module = assignment.targets[0], ast.unparse(taken), _last_name(taken.func.value)  # type: ignore[attr-defined]
+    key = _key_of(assignment.value, taken)
+    name = ast.unparse(target) if key is None else f"{ast.unparse(target)}[{key!r}]"
     for call in calls_of(file, "load_state_dict"):
-        is_same = call.args and _last_name(call.args[0]) == _last_name(target) is not None
-        if is_same and _last_name(call.func.value) == module and not contains(condition, call.lineno):  # type: ignore[attr-defined]
-            return ast.unparse(target), ast.unparse(taken)
+        if not call.args or contains(condition, call.lineno) or _is_from_file(file, call.args[0]):
+            continue
+        loaded = call.args[0]
+        is_same = ast.unparse(loaded) == name if key else _last_name(loaded) == _last_name(target) is not None
+        if is_same and _last_name(call.func.value) == module:  # type: ignore[attr-defined]
+            return SharedWeights(kind="loaded" if key else "state", name=name, taken=asked, shared=line)
     return None
+
+
+def _key_of(value: ast.expr, taken: ast.Call) -> str | None:
+    """Return the key under which `{"epoch": 3, "model": model.state_dict()}` has a state dict."""
+    pairs = zip(value.keys, value.values, strict=True) if isinstance(value, ast.Dict) else ()
+    keys = [key.value for key, one in pairs if one is taken and isinstance(key, ast.Constant)]
+    return keys[0] if keys and isinstance(keys[0], str) else None
+
+
+def _is_from_file(file: str, loaded: ast.expr) -> bool:
+    """Return whether what is loaded into a model was read from a file just before, perhaps under a kept name."""
+    while isinstance(loaded, ast.Subscript):
+        loaded = loaded.value
+    name = ast.unparse(loaded) if isinstance(loaded, ast.Name | ast.Attribute) else None
+    assigned = None if name is None else assignment_before(file, name, loaded.lineno)
+    return assigned is not None and any(one.rpartition(".")[2] == "load" for one in calls_in(assigned.value))
+
+
+def _snapshots(line: Frame, number: int) -> SharedWeights:
+    return SharedWeights(
+        kind="snapshots", name=_asked(line.code), taken=_asked(line.code), num_kept=number, shared=line
+    )
+
+
+def _loaded_later(loads: Frame | None, asks: Frame) -> SharedWeights:
+    """Describe a state dict that was kept over steps and is loaded into its own model."""
+    loaded = _LOADED.search("" if loads is None else loads.code)
+    name = "what is loaded" if loaded is None else loaded[1]
+    return SharedWeights(kind="loaded", name=name, taken=_asked(asks.code), shared=asks, used=loads)
+
+
+def _asked(code: str) -> str:
+    """Write how a line asks for a state dict; it may be a part of a statement."""
+    found = _ASKED.search(code)
+    return "state_dict()" if found is None else found[0]
 
 
 def _state_dict_in(value: ast.expr) -> ast.Call | None:

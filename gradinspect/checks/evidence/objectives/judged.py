@@ -3,12 +3,23 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from torch.optim.optimizer import Optimizer
+
 from gradinspect.checks.evidence.objectives.advantages import attached_advantages, chosen_targets
 from gradinspect.checks.evidence.objectives.codebooks import unlearned_lookups
 from gradinspect.checks.evidence.objectives.noise_targets import unseen_noise
-from gradinspect.checks.facts.objectives import AttachedAdvantage, AttachedTarget, UnlearnedLookup, UnseenNoise
+from gradinspect.checks.evidence.objectives.reward_signs import rewarded_losses
+from gradinspect.checks.evidence.targets.signs import maximizes
+from gradinspect.checks.facts.objectives import (
+    AttachedAdvantage,
+    AttachedTarget,
+    RewardMinimized,
+    UnlearnedLookup,
+    UnseenNoise,
+)
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read
 from gradinspect.graph import Frame
+from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.transparency.own_errors import PassOver
 
 Lines = Callable[[int], Frame | None]
@@ -45,6 +56,10 @@ def objective_facts(calls: Sequence[Call], root: Read, known: LossContext, backw
             subtracted=line(advantage.subtracted), scored=line(advantage.scored), used=line(advantage.used),
             backward=backward,
         )  # fmt: skip
+    optimizers = instances_of(Optimizer)
+    is_minimized = bool(optimizers) and not any(map(maximizes, optimizers))
+    for product in rewarded_losses(calls, root, code_of) if is_minimized else ():
+        yield RewardMinimized(factor=product.factor, used=line(product.number), backward=backward)
     for target in chosen_targets(calls, root, known.is_held):
         yield AttachedTarget(
             op=calls[target.choice].name, made=line(target.target), used=line(target.used), backward=backward

@@ -13,7 +13,7 @@ from gradinspect.checks.evidence.rates.paces import SCHEDULES, PaceLog
 from gradinspect.checks.evidence.rates.plateaus import PlateauLog
 from gradinspect.checks.evidence.rates.scheduler_sources import MadeScheduler, made_scheduler
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
-from gradinspect.checks.facts.rates import OtherPace, ProgressRefused
+from gradinspect.checks.facts.rates import OtherPace, PlateauOfBatches, ProgressRefused
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import FrameTable, own_frame, source_line
 
@@ -42,12 +42,14 @@ class ScheduleLog:
         if type(scheduler) is lr_scheduler.ReduceLROnPlateau:
             self._names[key] = one.name
             log = self._plateaus.setdefault(key, PlateauLog(file, line, number))
-            log.note(scheduler, argument(args, kwargs, 0, "metrics"))
+            log.note(scheduler, argument(args, kwargs, 0, "metrics"), one.num_steps)
         elif _name(scheduler) in SCHEDULES and one.num_steps:
             self._names[key] = one.name
             self._paces.setdefault(key, PaceLog(file, line, scheduled=number)).note(scheduler, one.num_steps)
 
-    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[ProgressRefused | OtherPace]:
+    def facts(
+        self, frame_of: Callable[[int | None], Frame | None]
+    ) -> Iterator[ProgressRefused | OtherPace | PlateauOfBatches]:
         """Yield the schedulers that were given the wrong number, or stepped too often."""
         for key, log in self._plateaus.items():
             metric = log.refused()
@@ -57,6 +59,12 @@ class ScheduleLog:
                     mode="max" if log.mode == "max" else "min", metric=metric, num_records=log.num_records,
                     first=log.first, last=log.record, optimizer=self._names[key],
                     scheduled=frame_of(log.scheduled), made=self._line(made),
+                )  # fmt: skip
+            loss = log.batch_loss()
+            if loss is not None:
+                yield PlateauOfBatches(
+                    loss=loss, patience=log.patience, num_told=log.num_told, optimizer=self._names[key],
+                    scheduled=frame_of(log.scheduled), made=self._line(made_scheduler("ReduceLROnPlateau")),
                 )  # fmt: skip
         for key, pace in self._paces.items():
             found = pace.other()

@@ -88,7 +88,7 @@ class SignLog:
             seen.value = float(ops.item(ops.detach(output)))
         if seen.value >= 0:
             return False
-        return self._trains_parameters(end) and not any(_maximizes(one) for one in instances_of(Optimizer))
+        return self._trains_parameters(end) and not any(maximizes(one) for one in instances_of(Optimizer))
 
     def _trains_parameters(self, call: int) -> bool:
         """Return whether all leaves are parameters; an adversary changes an input."""
@@ -122,5 +122,6 @@ def _is_chosen(calls: Sequence[Call], number: int) -> bool:
     return False
 
 
-def _maximizes(optimizer: Optimizer) -> bool:
+def maximizes(optimizer: Optimizer) -> bool:
+    """Return whether an optimizer makes its loss larger."""
     return any(group.get("maximize") for group in optimizer.param_groups)

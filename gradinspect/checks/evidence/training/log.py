@@ -396,6 +396,9 @@ class TrainingLog:
             yield from self._optimizer_misuses(one)
         for one in self._optimizers.without_learning_rate():
             yield self._optimizer_misuse("zero", one, one.schedule)
+        for one in self._optimizers.seen:
+            if one.num_late:
+                yield replace(self._optimizer_misuse("late", one, one.schedule), num_steps=one.num_late)
         for one in self._optimizers.outlived():
             new, fact = one.successor, self._optimizer_misuse("outlived", one, one.schedule)
             if new is not None:

@@ -20,6 +20,7 @@ from gradinspect.torch_api.tensors import version_of
 SCHEDULER_FILE = lr_scheduler.__file__
 
 
+LEAST_LATE = 3  # steps; a warm-up that is stepped with each batch begins with one step at 0
 ENOUGH_SCHEDULED = 5  # steps of a scheduler that leaves the learning rate at 0
 MAX_RATIO = 0.2
 SAME_RATIO = 0.01  # how far two may differ
@@ -109,6 +110,7 @@ class SeenOptimizer:
     has_state: bool = False
     is_replaced: bool = False  # made anew after one step, on the same line
     was_zero: bool = True  # the learning rate, in each step
+    num_late: int = 0  # steps at the beginning with the learning rate 0, until a scheduler stepped for the first time
     has_scheduler: bool = False  # looked for if it was zero
     scheduled: list[int | None] = field(default_factory=list)  # frames of a scheduler's steps before the first step
     had_backward: bool = False  # before the first of these
@@ -184,7 +186,9 @@ class Optimizers:
         if not one.num_steps:
             one.name = name_of_optimizer(optimizer)
             one.used = [rate for group in optimizer.param_groups if isinstance(rate := group.get("lr"), int | float)]
-        one.was_zero = one.was_zero and _is_zero(optimizer)
+        was_zero, one.was_zero = one.was_zero, one.was_zero and _is_zero(optimizer)
+        if was_zero and not one.was_zero and one.num_scheduled == 1 and one.num_steps >= LEAST_LATE:
+            one.num_late = 0 if self._others_learn(one) else one.num_steps
         if one.was_zero and one.num_steps == 1:
             schedulers = instances_of(lr_scheduler.LRScheduler)
             one.has_scheduler = any(scheduler.optimizer is optimizer for scheduler in schedulers)
@@ -258,12 +262,15 @@ class Optimizers:
 
     def _at_zero(self) -> Iterator[SeenOptimizer]:
         """Yield those that have not learned yet, unless a scheduler lets one begin later than others."""
-        others_learn = any(one.num_steps and not one.was_zero for one in self.seen)
+        others_learn = self._others_learn(None)
         for one in self.seen:
             optimizer = one.optimizer()
             is_zero = one.num_steps > 1 and one.was_zero and (optimizer is None or _is_zero(optimizer))
             if is_zero and not (one.has_scheduler and others_learn):
                 yield one
+
+    def _others_learn(self, but: SeenOptimizer | None) -> bool:
+        return any(one.num_steps and not one.was_zero for one in self.seen if one is not but)
 
     def _new(self, optimizer: Optimizer) -> SeenOptimizer:
         held = held_by(optimizer)

@@ -185,6 +185,8 @@ class TorchCallLog:
                 looks = (known.grows is not None or bool(known.looked_at)) and not is_tracing()
                 if end != start:
                     self.writes.shared.read(begun.inputs, end)
+                    if self.dropped.data:
+                        self.dropped.read(begun.inputs)
                     if looks and known.grows is not None:
                         self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
                     if self._sums and len(begun.inputs) > 1:  # rarely: a function more would cost each operator

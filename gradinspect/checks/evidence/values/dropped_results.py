@@ -3,19 +3,24 @@
 NOTE [Dropped results]
 The instruction after a call says what becomes of its result: POP_TOP drops it. Each line is looked at once. Benchmarks
 drop results too, so a call counts only if backward reaches the tensor that it was given, as it was before the call.
+Data has no graph: of what is computed from it for nothing, only that counts which moves or casts it, gives it another
+shape or another range, and only if an operator that makes a graph then reads the same tensor. x.cpu() may be there to
+wait for a device.
 """
 
 from collections.abc import Iterator, Sequence
 from dis import get_instructions
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from torch.jit import is_tracing
 
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.values.storages import storage_key
 from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
 from gradinspect.torch_api.tensors import grad_fn_of
 from gradinspect.torch_api.weak import HiddenRef
@@ -26,7 +31,12 @@ _PURE = frozenset((
     "index_fill", "index_add", "index_copy", "index_put", "scatter", "scatter_add", "where",
     "add", "sub", "mul", "div", "pow", "neg", "abs", "square", "sqrt", "exp", "log", "renorm", "normalize",
     "relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "tanh", "softplus", "softmax", "log_softmax",
-    "dropout", "unsqueeze", "squeeze", "transpose", "permute", "view", "reshape", "flatten",
+    "dropout",
+))  # fmt: skip
+_PREPARES = frozenset((  # these of data as well
+    "to", "cuda", "float", "double", "half", "bfloat16", "long", "int", "type", "unsqueeze", "squeeze", "transpose",
+    "permute", "view", "reshape", "flatten", "clamp", "clamp_min", "clamp_max", "clip", "nan_to_num", "masked_fill",
+    "normalize",
 ))  # fmt: skip
 _MAX_PENDING = 1_000
 
@@ -37,6 +47,14 @@ class Dropped(NamedTuple):
     name: str
     frame: int | None
     loop_variables: tuple[str, ...]  # of the function that calls it
+    is_data: bool  # what it was given has no graph
+
+
+class _Data(NamedTuple):
+    """A dropped call on data, and the data."""
+
+    dropped: Dropped
+    tensor: HiddenRef
 
 
 class _Pending(NamedTuple):
@@ -55,6 +73,8 @@ class DroppedResults:
         self._recorder = recorder
         self.used: set[tuple[int, int]] = set()  # (id of code, instruction) of calls whose result is used
         self._codes: dict[int, CodeType] = {}  # kept, so that no other one gets its id
+        self.data: dict[int, list[_Data]] = {}  # by the ids of the data; what reads it next is told to `read`
+        self._read: list[Dropped] = []
         self._pending: list[_Pending] = []
 
     def look(self, name: str, given: Sequence[torch.Tensor], result: object, frame: FrameType) -> None:
@@ -70,15 +90,25 @@ class DroppedResults:
             self.used.add((id(code), offset))
             return
         tensor = given[0] if given else None
-        if tensor is None or not tensor.requires_grad or result is tensor:
+        if tensor is None or result is tensor or not (tensor.requires_grad or _changes(name, tensor, result)):
             return
-        if len(self._pending) >= _MAX_PENDING:
+        if len(self._pending) + len(self.data) >= _MAX_PENDING:
             self._recorder.errors.pass_over("result without a use", f"after {_MAX_PENDING:,} others")
             return
         node = grad_fn_of(tensor)
-        dropped = Dropped(short_name(name), self._recorder.frames.number_of(caller), loop_variables(code))
+        line, is_data = self._recorder.frames.number_of(caller), not tensor.requires_grad
+        dropped = Dropped(short_name(name), line, loop_variables(code), is_data)
+        if is_data:
+            self.data.setdefault(id(tensor), []).append(_Data(dropped, HiddenRef(tensor)))
+            return
         leaf = HiddenRef(tensor) if node is None else None
         self._pending.append(_Pending(dropped, None if node is None else self._recorder.others.identity_of(node), leaf))
+
+    def read(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Look at what an operator reads that makes a graph; called only while there is `data`."""
+        for tensor in tensors:
+            known = self.data.pop(id(tensor), ())
+            self._read += [one.dropped for one in known if one.tensor() is tensor]
 
     def reached(self, nodes: frozenset[int], leaves: frozenset[int]) -> Iterator[Dropped]:
         """Yield the calls that were given what backward is about to go through.
@@ -87,6 +117,8 @@ class DroppedResults:
             nodes: The identities of its nodes.
             leaves: The ids of its leaves.
         """
+        yield from self._read
+        self._read = []
         waiting = []
         for one in self._pending:
             if one.number in nodes or (one.leaf is not None and id(one.leaf()) in leaves):
@@ -98,7 +130,17 @@ class DroppedResults:
 
 def is_pure(name: str) -> bool:
     """Return whether a function does nothing but return its result."""
-    return short_name(name) in _PURE and not name.endswith("__")
+    return short_name(name) in _PURE | _PREPARES and not name.endswith("__")
+
+
+def _changes(name: str, data: torch.Tensor, result: Any) -> bool:
+    """Return whether a function on data was to prepare it; squeeze() of what has no axis of length 1 does nothing."""
+    if short_name(name) not in _PREPARES or type(result) is not torch.Tensor:
+        return False
+    if is_tracing():
+        return False
+    is_as_before = storage_key(data) == storage_key(result) and data.shape == result.shape
+    return not is_as_before
 
 
 @lru_cache(maxsize=1024)

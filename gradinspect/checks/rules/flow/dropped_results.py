@@ -15,8 +15,10 @@ DROPPED = Rule(
     explanation="`x.detach()` returns a tensor without a graph, and x keeps its own. So do `x.clamp(min=0)`, "
     "`x.masked_fill(mask, 0)`, `F.relu(x)` and `x.unsqueeze(1)`: only functions whose name ends with an underscore "
     "change the tensor itself. If the result is not assigned, gradients flow as if the call was not there. "
-    "Reported if backward then reaches the tensor that the function was given, in files of the program itself; and if "
-    "a loop over parameters assigns what it computes to its own variable, and nothing reads that.",
+    "Reported if backward then reaches the tensor that the function was given, in files of the program; of data, "
+    "which has no graph, if it was to be moved, cast or given another shape or range, as by `x.to(device)`, and an "
+    "operator that makes a graph reads it as it was; and if a loop over parameters assigns what it computes to its own "
+    "variable, and nothing reads that.",
     change="""\
   import torch
   from torch import nn
@@ -38,11 +40,12 @@ def dropped_findings(fact: DroppedResult) -> Iterator[Finding]:
     where, at = ("The program", "") if fact.called is None else (line_of(fact.called), f" at {line_of(fact.called)}")
     assigned = None if fact.called is None else _assigned(fact.called.code)
     written = f": {assigned}" if assigned else " to a variable, and use that from there on."
+    after = "what follows reads" if fact.is_data else "backward goes through"
     yield DROPPED.finding(
         text=f"{fact.name}() returns a new tensor and leaves the one that it is given as it is. {where} does not use "
-        "what it returns, so the call has no effect, and backward goes through the tensor as it was.",
+        f"what it returns, so the call has no effect, and {after} the tensor as it was.",
         places=(*place_of("called", fact.called), *place_of("backward", fact.backward)),
-        remedy=_in_a_loop(fact, assigned) or f"Assign the result{at}{written}",
+        remedy=(None if fact.is_data else _in_a_loop(fact, assigned)) or f"Assign the result{at}{written}",
     )
 
 

@@ -1,5 +1,6 @@
 """Why nodes of some classes return no gradient or one that is not finite, and what helps."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -7,6 +8,8 @@ from gradinspect.analyses.gradients.observed import GradientNote
 from gradinspect.checks.findings import Finding, Place, caller_in, line_of, line_that_names, listed, place_of
 from gradinspect.checks.rule import Rule
 from gradinspect.graph import Frame, Graph, Node, frame_of
+
+_INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Cause(NamedTuple):
@@ -25,8 +28,11 @@ class CulpritWords(NamedTuple):
     rule: Rule
     role: str  # of its line
     cause_of: Callable[[Node], Cause | None]
-    effect: str  # "It reaches {names}."
+    effect: str  # "No gradient reaches {names}"
+    does: str  # what the line of the node does, behind that: "lets none through"
+    alone: str  # the same of a node behind which there is no parameter: "lets no gradient through"
     command: str  # of `gradinspect step` that stops there
+    adds: str = ""  # to why it does so
 
 
 def culprit_finding(
@@ -44,11 +50,14 @@ def culprit_finding(
     node = graph.nodes[note.node or 0]
     frame, called = line_that_names(frame_of(graph, node), caller_in(graph, node, backward))
     cause = words.cause_of(node)
-    effect = f" {words.effect.format(names=listed(note.parameters))}" if note.parameters else ""
+    operator = written_operator(node) if frame is None else f"{written_operator(node)} at {line_of(frame)}"
+    said = f"{operator} {words.alone}"
+    if note.parameters:
+        said = f"{words.effect.format(names=listed(note.parameters))}: {operator} {words.does}"
     why = "The cause is unknown." if cause is None else cause.why
     look = f"Inspect the values there: gradinspect step, then '{words.command}'."
     return words.rule.finding(
-        text=f"{node.name} {returned}. {why}{effect}",
+        text=f"{said}. {why}{words.adds} ({node.name} {returned}.)",
         places=(
             *place_of(words.role, frame, called),
             *(() if cause is None else cause.places),
@@ -67,6 +76,12 @@ def cause_in(causes: Sequence[Cause], node: Node) -> Cause | None:
 def operator_of(node: Node) -> str:
     """Name the operator of a node as its class does: `Sqrt` of SqrtBackward0."""
     return node.name.partition("Backward")[0] or node.name.removesuffix("Backward")  # as of BackwardHookFunction
+
+
+def written_operator(node: Node) -> str:
+    """Name the operator of a node as a program writes it: `log_softmax` of LogSoftmaxBackward0."""
+    operator = operator_of(node)
+    return _INNER_CAPITAL.sub("_", operator).lower() if node.name[-1:].isdigit() else operator
 
 
 def at_line(frame: Frame | None, remedy: str) -> str:

@@ -11,7 +11,13 @@ from gradinspect.checks.facts.backward_calls import BackwardEnded, NonfiniteLoss
 from gradinspect.checks.facts.graphs import FirstNonfinite
 from gradinspect.checks.findings import Finding, Place, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
-from gradinspect.checks.rules.gradients.gradient_causes import CulpritWords, at_line, culprit_finding, operator_of
+from gradinspect.checks.rules.gradients.gradient_causes import (
+    CulpritWords,
+    at_line,
+    culprit_finding,
+    operator_of,
+    written_operator,
+)
 from gradinspect.checks.rules.gradients.nonfinite_causes import (
     SOFTMAX,
     cause_named,
@@ -169,21 +175,25 @@ def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backwa
     num_bad, num_elements = sum(stats.num_nonfinite for stats in bad), sum(stats.num_elements for stats in bad)
     is_nan = any(isnan(stats.norm) for stats in bad)
     made = f"{num_bad:,} of {num_elements:,} elements {'NaN' if is_nan else 'infinite'}"
+    what = "NaN" if is_nan else "Infinity"
+    alone = f"makes {what if is_nan else what.lower()} from a finite gradient"
     words = CulpritWords(
-        rule=GRADIENT, role="made", cause_of=partial(derivative_cause, graph), effect="It reaches {names}.",
-        command="break nan",
+        rule=GRADIENT, role="made", cause_of=partial(derivative_cause, graph), effect=f"{what} reaches {{names}}",
+        does="makes it from a finite gradient", alone=alone, command="break nan",
     )  # fmt: skip
     operand = nan_operand(graph, graph.nodes[note.node or 0]) if is_nan else None
     if operand is not None:
         return _operand_finding(graph, note, operand, made, backward)
-    finding = culprit_finding(words, f"received a finite gradient and made {made}", graph, note, backward)
     is_masked = operator_of(graph.nodes[note.node or 0]) in SOFTMAX
     if not is_nan or is_masked or sum(stats.num_zeros for stats in came) < num_bad:
-        return finding
+        return culprit_finding(words, f"made {made}", graph, note, backward)
+    words = words._replace(
+        adds=" The incoming gradient is 0 there, and 0 * inf is NaN: masking, or multiplying by 0, after an operator "
+        "does not keep the gradient out of its derivative."
+    )
+    finding = culprit_finding(words, f"made {made}", graph, note, backward)
     return replace(
         finding,
-        text=f"{finding.text} The incoming gradient is 0 there, and 0 * inf is NaN: masking, or multiplying by 0, "
-        "after an operator does not keep the gradient out of its derivative.",
         remedy=f"{finding.remedy} Or mask its input with harmless values: torch.where(mask, x, 1.0).",
     )
 
@@ -194,11 +204,13 @@ def _operand_finding(graph: Graph, note: GradientNote, operand: int, made: str, 
     frame, used = frame_of(graph, node), frame_of(graph, product)
     cause, infinite = (value_cause(graph, node, is_nan=is_nan) for is_nan in (True, False))
     whys = [one.why for one in (infinite, cause) if one is not None]
-    reached = f" It reaches {listed(note.parameters)}." if note.parameters else ""
+    reached = f"NaN reaches {listed(note.parameters)}: " if note.parameters else ""
+    where = f" at {line_of(used)}" if used is not None else ""
     return GRADIENT.finding(
-        text=f"{product.name} received a finite gradient and made {made}: what it multiplies by was "
+        text=f"{reached}{written_operator(product)}{where} multiplies by what was "
         f"{'NaN' if infinite is None else 'infinite or NaN'} in the forward pass already, made by "
-        f"{operator_of(node).lower()}, though the loss is finite. {' '.join(whys)}{reached}",
+        f"{written_operator(node)}, though the loss is finite. "
+        + " ".join((*whys, f"({product.name} received a finite gradient and made {made}.)")),
         places=(
             *place_of("made", frame, caller_in(graph, node, backward)),
             *place_of("used", None if used == frame else used), *place_of("backward", backward),

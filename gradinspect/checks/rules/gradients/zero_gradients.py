@@ -141,7 +141,9 @@ def _finding(ended: BackwardEnded, note: GradientNote, returned: str) -> Finding
         rule=ZERO,
         role=ZEROED,
         cause_of=lambda _node: zero_cause(ended, note.node or 0),
-        effect="No gradient reaches {names}.",
+        effect="No gradient reaches {names}",
+        does="lets none through",
+        alone="lets no gradient through",
         command="break zero",
     )
     return culprit_finding(words, returned, ended.graph, note, ended.backward)

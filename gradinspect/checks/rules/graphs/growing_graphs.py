@@ -13,7 +13,7 @@ from gradinspect.checks.facts.backward_calls import (
 from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
-from gradinspect.checks.rules.graphs.carried_state import Join, carried_remedy, joins_in_time
+from gradinspect.checks.rules.graphs.carried_state import Join, carried_remedy, carrier_of, joins_in_time
 from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
 
@@ -109,9 +109,12 @@ def _joined(  # everything about one join
 ) -> Finding:
     made, read = _frame(graph, old), _frame(graph, new)
     count = sum(node.identity in call.nodes for node in graph.nodes)
+    kept = carrier_of(graph, Join(new, old), backward, lambda _frame: None)
+    value = f"What {line_of(made)} made" if kept is None else f"{kept.name} ({line_of(kept.frame)})"
     return GROWING.finding(
-        text=f"{new.name} reads what {old.name} made before {call.name}, which went through "
-        f"{format_count(count, 'node')} of this graph. Each iteration makes backward slower and keeps more memory.",
+        text=f"{value} brings the graph of an earlier iteration into this one, so each iteration makes backward slower "
+        f"and keeps more memory. ({new.name} reads what {old.name} made before {call.name}, which went through "
+        f"{format_count(count, 'node')} of this graph.)",
         places=(*place_of("old", made), *place_of("new", read), *place_of("backward", backward)),
         remedy=f"{carried_remedy(graph, joins_in_time(graph, call) or [Join(new, old)], backward, holds)} Ignore this "
         "if gradients must flow through all iterations.",

@@ -98,17 +98,17 @@ def _why(  # what the sentence names
         return f"What {freed[0].name} saved has been freed, by a backward before the observed ones."
     made = sum(node.leaf is None for node in graph.nodes)
     by = f"{call.name} ({line_of(call.frame)})"
-    what = f"{len(freed):,} nodes have lost their" if len(freed) > 1 else f"{freed[0].name} has lost its"
-    end = f"{what} saved tensors, so this backward will fail."
+    lost = f"{len(freed):,} nodes have lost their" if len(freed) > 1 else f"{freed[0].name} has lost its"
     if join is None:
-        return f"{by} freed the whole graph ({format_count(made, 'node')}). {end}"
+        nodes = format_count(made, "node")
+        return f"{by} freed the whole graph, so this backward will fail. (It has {nodes}: {lost} saved tensors.)"
     value = f"What {line_of(frame_of(graph, join.old))} made"
     if kept is not None:
         value = f"{kept.name} ({line_of(kept.frame)})"
     is_old = is_carried(graph, join, call)
     brings = "brings the graph of an earlier iteration into this one" if is_old else "is part of two graphs"
     part = f"{len(old):,} of {format_count(made, 'node')}, up to where {join.new.name} reads what {join.old.name} made"
-    return f"{value} {brings}, and {by} has freed it: {part}. {end}"
+    return f"{value} {brings}, and {by} has freed that, so this backward will fail. ({part}; {lost} saved tensors.)"
 
 
 def _again(graph: Graph, call: EarlierCall | None, backward: Frame | None) -> str:

@@ -166,33 +166,35 @@ def _versions(value: StaleValue) -> str:
 
 
 def _why(graph: Graph, values: Sequence[StaleValue]) -> str:
+    """Say what was modified by what, and then which node it belongs to."""
     first = values[0]
-    node = graph.nodes[first.node].name
+    node, frame = graph.nodes[first.node].name, _saved_at(graph, first)
     labels = list(dict.fromkeys(value.label for value in values))
-    them = "them" if len(labels) > 1 else "it"
+    are_many = len(labels) > 1
     ops = listed(list(dict.fromkeys(write.op for write in first.writes)), 3) if first.writes else ""
     step = _optimizer(first)
-    by = f"{step.optimizer}.step()" if step is not None else ops or "Code outside torch, such as NumPy,"
+    by = f"{step.optimizer}.step()" if step is not None else ops or "code outside torch, such as NumPy"
+    saved = "saved for backward" if frame is None else f"saved for backward at {line_of(frame)}"
+    what = f"{_begun(listed(labels))}, {saved}, {'were' if are_many else 'was'} modified afterwards by {by}"
     if first.expected_version is None:
+        version = "their versions" if are_many else "its version"
         return (
-            f"{node} saved {listed(labels)}. {_capital(by)} modified {them} afterwards without raising the version, so "
-            "gradients will be wrong and torch raises no error."
+            f"{what}, which does not raise {version}: gradients will be wrong, and torch raises no error. ({node} "
+            f"saved {'them' if are_many else 'it'}.)"
         )
     then = _version_list({value.expected_version for value in values if value.expected_version is not None})
     now = _version_list({value.version for value in values})
-    return (
-        f"{node} saved {listed(labels)} at {then}. {_capital(by)} modified {them} afterwards (now at {now}), so this "
-        "backward will fail."
-    )
+    are = "they are" if are_many else "it is"
+    return f"{what}, so this backward will fail. ({node} saved {then}; now {are} at {now}.)"
+
+
+def _begun(labels: str) -> str:
+    """Begin a sentence with what was saved: a variable, or `the f32[2, 3] of ExpBackward0`."""
+    return f"The {labels.removeprefix('the ')}" if labels.startswith("the ") else labels
 
 
 def _version_list(versions: set[int]) -> str:
     return f"version{'s' if len(versions) > 1 else ''} {listed(list(map(str, sorted(versions))))}"
-
-
-def _capital(text: str) -> str:
-    """Begin a sentence, unless it begins with the name of an operator or a variable."""
-    return text if "_" in text.split(" ", 1)[0] or "." in text.split(" ", 1)[0] else text[0].upper() + text[1:]
 
 
 def _remedy(

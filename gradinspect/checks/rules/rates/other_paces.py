@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.rates import OtherPace
+from gradinspect.checks.facts.rates import OtherPace, PlateauOfBatches
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 
@@ -15,7 +15,9 @@ PACE = Rule(
     "with steps_per_epoch=len(loader) that is stepped once per epoch stays at the beginning of its warm-up. Reported "
     "if T_max is what a loop of the program counts to, and a half more steps were made; or if the length was computed "
     "from len(...), and the optimizer steps the same number of times before each step of the scheduler, by which the "
-    "length can be divided. A step of the scheduler within a loop over batches is one for each batch.",
+    "length can be divided. A step of the scheduler within a loop over batches is one for each batch. "
+    "ReduceLROnPlateau is reported if it is told, in a loop over batches, the loss of each one, and its patience is 20 "
+    "or less: the losses of batches go up and down, so it takes chance for a plateau.",
     change="""\
   import torch
   from torch import nn
@@ -35,6 +37,7 @@ PACE = Rule(
 +     scheduler.step()
 """,
     remedy="Step the scheduler as often as its length counts.",
+    explains=("GI381",),
 )
 
 
@@ -58,4 +61,17 @@ def pace_findings(fact: OtherPace) -> Iterator[Finding]:
     )
 
 
+def plateau_findings(fact: PlateauOfBatches) -> Iterator[Finding]:
+    """Say what the scheduler is told, and what it makes of it."""
+    line = line_of(fact.scheduled)
+    yield PACE.finding(
+        text=f"{line} tells ReduceLROnPlateau {fact.loss}, the loss of one batch, after each step of {fact.optimizer} "
+        f"({fact.num_told} times). Its patience of {fact.patience} is one for epochs: the losses of batches go up and "
+        f"down, so {fact.patience + 1} of them without a new low are chance, and the learning rate is divided.",
+        places=(*place_of("scheduler", fact.made), *place_of("stepped", fact.scheduled)),
+        remedy=f"Move {line} out of the loop over the batches, and give it the loss of the whole epoch.",
+    )
+
+
+PLATEAUS = Judge(PlateauOfBatches, plateau_findings)
 JUDGE = Judge(OtherPace, pace_findings)

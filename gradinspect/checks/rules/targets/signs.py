@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gradinspect.checks.facts.objectives import RewardMinimized
 from gradinspect.checks.facts.targets import WrongSign
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
@@ -15,7 +16,9 @@ SIGN = Rule(
     "smaller as the error grows, and so does the logarithm of the probability of the right answer: a minus is missing, "
     "or there is one too many. The loss falls without end, and nothing raises. Reported where the whole loss is one "
     "such term, its sign was the wrong one in each call, all that it reaches are parameters, and no optimizer "
-    "maximizes. Silent where the program also has a backward of another kind, as one with an adversary has.",
+    "maximizes. Silent where the program also has a backward of another kind, as one with an adversary has. Also "
+    "reported where a loss adds what log_prob() returned times what the program calls a reward, a return or an "
+    "advantage, without a minus: the policy makes less likely what was rewarded.",
     change="""\
   import torch
   from torch import nn
@@ -55,4 +58,18 @@ def sign_findings(fact: WrongSign) -> Iterator[Finding]:
     )
 
 
+def reward_findings(fact: RewardMinimized) -> Iterator[Finding]:
+    """Report a policy that learns to avoid what is rewarded."""
+    where = line_of(fact.used)
+    yield SIGN.finding(
+        text=f"{fact.factor} is what the policy is to get more of, and the loss adds its product with a "
+        f"log-probability ({where}). An optimizer makes the loss smaller, so actions become less likely the larger "
+        f"{fact.factor} is.",
+        places=(*place_of("loss", fact.used), *place_of("backward", fact.backward)),
+        remedy=f"Change the sign of the product at {where}: the loss of a policy is -log_prob * {fact.factor}.",
+        subjects=(fact.factor,),
+    )
+
+
+REWARDS = Judge(RewardMinimized, reward_findings)
 JUDGE = Judge(WrongSign, sign_findings)

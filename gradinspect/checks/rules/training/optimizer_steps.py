@@ -83,7 +83,9 @@ ZERO_RATE = Rule(
     explanation="A learning rate of 0 comes from a configuration, from an integer division, or from code that is "
     "meant to set it later. Reported if every step that was observed had it, and the optimizer still has it at the "
     "end. An optimizer with a scheduler is reported if the scheduler has stepped five times and no other optimizer "
-    "learns either, because a warm-up may begin with 0; one with some groups at 0, which freezes them, is not.",
+    "learns either, because a warm-up may begin with 0; one with some groups at 0, which freezes them, is not. A "
+    "warm-up is reported if the scheduler steps once per epoch, so that the whole first epoch, of three steps or more, "
+    "has the learning rate 0.",
     change="""\
   import torch
   from torch import nn
@@ -150,8 +152,20 @@ def _zero(fact: OptimizerMisuse) -> Finding:
     )  # fmt: skip
 
 
+def _late(fact: OptimizerMisuse) -> Finding:
+    where = line_of(fact.scheduled)
+    return ZERO_RATE.finding(
+        text=f"The first {fact.num_steps} steps of {fact.optimizer} had the learning rate 0 and changed nothing. The "
+        f"schedule begins with 0, and {where} calls step() for the first time after them: a whole epoch is lost.",
+        places=(
+            *place_of("optimizer", fact.created), *place_of("scheduler", fact.scheduled), *place_of("step", fact.step),
+        ),
+        remedy=f"Begin the schedule above 0, as by (epoch + 1) / warmup, or count batches and call {where} for each.",
+    )  # fmt: skip
+
+
 _KINDS: dict[str, Callable[[OptimizerMisuse], Finding]] = {
-    "never": _never, "anew": _anew, "scheduled": _scheduled, "zero": _zero,
+    "never": _never, "anew": _anew, "scheduled": _scheduled, "zero": _zero, "late": _late,
 }  # fmt: skip
 
 

@@ -13,9 +13,10 @@ SHARED = Rule(
     explanation="state_dict(), .data and detach() return tensors in the memory of the parameters. A best state that is "
     "kept so follows the training, and loading it changes nothing. An average or a target that starts so is averaged "
     "with itself: it is always equal to the trained weights. Reported if a line adds such a tensor to another one in "
-    "the same memory, if a state dict is kept under a condition, steps follow, and another place loads it, or if the "
-    "state dict of one variable is loaded into another, and both are the same model: to() and train() return the model "
-    "itself; or if `.data =` gives a parameter the memory of a trained one after a step, as to synchronize a target. "
+    "the same memory; if a state dict is kept under a condition, steps follow, and another place loads it; if one is "
+    "loaded into its own model after steps; if three of one line are kept with steps in between; if the state dict of "
+    "one variable is loaded into another, and both are the same model: to() and train() return the model itself; or if "
+    "`.data =` gives a parameter the memory of a trained one after a step, as to synchronize a target. "
     "Saving to a file makes a copy, and is not reported.",
     change="""\
   import torch
@@ -47,6 +48,18 @@ def shared_findings(fact: SharedWeights) -> Iterator[Finding]:
             "too. Loading it restores nothing."
         )
         remedy = f"Copy it at {where}: {fact.name} = copy.deepcopy({fact.taken})."
+    elif fact.kind == "loaded":
+        text = (
+            f"{where} got {fact.name} from {fact.taken}, in the memory of the parameters, so each later step of an "
+            "optimizer changes it too. Loading it restores nothing."
+        )
+        remedy = f"At {where}, keep copy.deepcopy({fact.taken})."
+    elif fact.kind == "snapshots":
+        text = (
+            f"{fact.num_kept} or more results of {fact.taken} are kept, with steps of an optimizer in between. All "
+            "are in the memory of the parameters, so they are the same, and stay equal to the trained weights."
+        )
+        remedy = f"At {where}, keep copy.deepcopy({fact.taken})."
     elif fact.kind == "synchronized":
         text = (
             f"{where} gives another parameter the memory of {fact.name}, after steps of an optimizer. From then on "
@@ -68,7 +81,10 @@ def shared_findings(fact: SharedWeights) -> Iterator[Finding]:
         remedy = f"Copy the values at {where}, by .clone() or copy_(), instead of sharing the memory."
     yield SHARED.finding(
         text=text,
-        places=(*place_of("shared", fact.shared), *place_of("loaded" if fact.kind == "model" else "added", fact.used)),
+        places=(
+            *place_of("shared", fact.shared),
+            *place_of("added" if fact.kind == "average" else "loaded", fact.used),
+        ),
         remedy=remedy,
         subjects=(fact.name,),
     )

@@ -180,5 +180,5 @@ def test_a_step_between_forward_and_backward_is_found() -> None:
     (found,) = gi.check(step, steps=1)
 
     assert found.code == "GI102"
-    assert "optimizer.step() modified" in found.text
+    assert "modified afterwards by optimizer.step()" in found.text
     assert [place.code for place in found.places if place.role == "written"] == ["optimizer.step()"]

@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,9 +59,9 @@ def refused(monkeypatch: pytest.MonkeyPatch, mode: Any, values: list[Any], name:
     scheduler, log = ReduceLROnPlateau(optimizer(), mode, **options), PlateauLog("train.py", 3)
     monkeypatch.setattr(plateaus, "told_at", lambda _file, _line: ast.Name(id=name))
     monkeypatch.setattr(plateaus, "direction", lambda _file, given: "falls" if given.id == "loss" else "rises")
-    for value in values:
+    for number, value in enumerate(values):
         scheduler.step(value)
-        log.note(scheduler, value)
+        log.note(scheduler, value, number)
     return log.refused()
 
 
@@ -174,3 +174,46 @@ def test_other_schedulers_have_no_length_that_is_known() -> None:
         log.note(scheduler, one, (1.0,), {}, sys._getframe())
 
     assert not list(log.facts(lambda _number: None))
+
+
+_EPOCHS = """\
+for epoch in range(3):
+    for x in loader:
+        loss = f(x)
+        loss.backward()
+        opt.step()
+        s.step({told})
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "program", "expected"),
+    [
+        ("loss", _EPOCHS, "loss"),
+        ("loss.detach().item()", _EPOCHS, "loss"),
+        ("float(loss)", _EPOCHS, "loss"),
+        ("total / 3", _EPOCHS, None),
+        ("valid(net)", _EPOCHS, None),
+        ("other", _EPOCHS, None),
+        ("loss", _EPOCHS.replace("x in loader", "i in range(9)"), "loss"),
+        ("loss", _EPOCHS.replace("epoch in", "seed in").replace("x in loader", "i in range(9)"), None),
+        ("loss", _EPOCHS.replace("epoch in range(3)", "seed in seeds").replace("x in loader", "epoch in e"), None),
+        ("loss", _EPOCHS.replace("for epoch in range(3)", "if True"), None),
+    ],
+)
+def test_a_plateau_is_told_the_loss_of_each_batch(
+    tmp_path: Path, told: str, program: str, expected: str | None
+) -> None:
+    """The very one that backward is called on, in a loop over batches inside of one over epochs."""
+    file = tmp_path / "train.py"
+    file.write_text(program.format(told=told))
+    line = program.splitlines().index("        s.step({told})") + 1
+
+    def log(patience: int, numbers: Sequence[int]) -> str | None:
+        scheduler, found = ReduceLROnPlateau(optimizer(), patience=patience), PlateauLog(str(file), line)
+        for number in numbers:
+            found.note(scheduler, 1.0, number)
+        return found.batch_loss()
+
+    assert log(10, range(1, 7)) == expected
+    assert log(200, range(1, 7)) is log(10, range(1, 30, 4)) is log(10, [1, 2]) is None

@@ -121,6 +121,29 @@ def test_an_optimizer_with_a_learning_rate_of_zero() -> None:
     assert zero_rates(0.0, scheduled=5, other=0.1) == (False, False)  # one may begin later than the other
 
 
+def late(*, steps: int = 4, each: bool = False, is_zero: bool = True, other: bool = False) -> int:
+    """Step an optimizer in two epochs, whose first learning rate may be 0: how many steps were lost."""
+    log = Optimizers(Recorder())
+    one = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)
+    second = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(one, lambda epoch: float(epoch > 0 or not is_zero))
+    for number in range(2 * steps):
+        for optimizer in (one, second) if other else (one,):
+            log.before_step(optimizer, sys._getframe())
+            optimizer.step()
+            log.after_step(optimizer, is_idle=False)
+        if each or number % steps == steps - 1:
+            scheduler.step()
+            log.schedule(scheduler, sys._getframe(), had_backward=True)
+    return log.of(one).num_late
+
+
+def test_a_warm_up_of_which_the_first_epoch_is_lost() -> None:
+    """Where each batch has its own step, one is; another optimizer may learn before."""
+    assert late() == 4
+    assert late(each=True) == late(steps=2) == late(is_zero=False) == late(other=True) == 0
+
+
 def test_steps_of_a_scheduler_before_the_first_of_its_optimizer() -> None:
     """They are noted, with whether a backward came before the first of them; its own constructor does not count."""
     log, optimizer = Optimizers(Recorder()), torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1)

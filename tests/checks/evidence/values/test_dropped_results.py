@@ -3,6 +3,7 @@
 import textwrap
 from types import FunctionType
 
+import pytest
 import torch
 from torch import nn
 
@@ -62,3 +63,28 @@ def test_functions_with_an_effect_are_not_pure() -> None:
     """Those that write, and those whose result is a number."""
     assert is_pure("torch.Tensor.detach")
     assert not any(map(is_pure, ("torch.Tensor.detach_", "torch.Tensor.__add__", "torch.Tensor.backward", "torch.sum")))
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("x.double()\nx.unsqueeze(0)\nnet(x)", ["double", "unsqueeze"]),
+        ("x.to(torch.float64)\nx + 1\nx.clamp(0, 1)\nnet(x)", ["to", "clamp"]),
+        ("x.to(torch.float32)\nx.squeeze(0)\nx.cpu()\nx.relu()\nnet(x)", []),  # no change, a wait, perhaps a benchmark
+        ("x.double()\nnet(x + 1)", []),  # another tensor is read
+        ("y = x.double()\nx.clamp_(0, 1)\nnet(x)", []),
+        ("x.double()", []),
+    ],
+)
+def test_data_that_is_cast_for_nothing(body: str, names: list[str]) -> None:
+    """An operator that makes a graph then reads it as it was."""
+    space: dict[str, object] = {"torch": torch, "net": nn.Linear(2, 2)}
+    exec(compile(f"def run(x):\n{textwrap.indent(body, '    ')}\n", "/nowhere/program.py", "exec"), space)  # noqa: S102
+    run = space["run"]
+    assert isinstance(run, FunctionType)
+    with Recorder() as recorder, TorchCallLog(recorder, Dataflow(recorder)) as log:
+        run(torch.ones(2, 2))
+    found = list(log.dropped.reached(NONE, NONE))
+
+    assert [one.name for one in found] == names
+    assert all(one.is_data for one in found)

@@ -38,7 +38,7 @@ def test_the_node_that_made_it_non_finite_has_a_line_and_a_reason(name: str, why
 
     assert finding.code == "GI501"
     assert why in finding.text
-    assert finding.text.endswith("It reaches weight.")
+    assert finding.text.startswith("Infinity reaches weight: ")
     assert [(place.role, place.line) for place in finding.places] == [("made", 7), ("backward", 9)]
     assert ("gradinspect step" in finding.remedy) == ("unknown" in why)
 
@@ -121,8 +121,8 @@ def test_a_factor_that_was_not_finite_in_the_forward_pass(reader: int, operand: 
     same_line = replace(recorded, nodes=(*recorded.nodes[:reader], replace(product, frame=0), *recorded.nodes[-2:]))
     (at_one_line,) = nonfinite_findings(BackwardEnded(same_line, gradient_notes(same_line), BACKWARD))
 
-    assert finding.text.startswith("MulBackward0 received a finite gradient and made 6 of 20 elements NaN")
-    assert f"what it multiplies by was {words}" in finding.text
+    assert finding.text.startswith(f"NaN reaches w: mul at train.py:8 multiplies by what was {words}")
+    assert finding.text.endswith("(MulBackward0 received a finite gradient and made 6 of 20 elements NaN.)")
     assert finding.remedy.startswith(remedy)
     assert [(place.role, place.line) for place in finding.places] == [("made", 7), ("used", 8), ("backward", 9)]
     assert [(place.role, place.line) for place in at_one_line.places] == [("made", 7), ("backward", 9)]
@@ -139,7 +139,9 @@ def test_the_root_itself_may_be_to_blame(name: str, *, is_masked: bool) -> None:
     )  # fmt: skip
     (finding,) = nonfinite_findings(BackwardEnded(recorded, gradient_notes(recorded), BACKWARD))
 
-    assert finding.text.startswith(f"{name} received a finite gradient and made 3 of 10 elements NaN.")
+    operator = name.partition("Backward")[0].lower()
+    assert finding.text.startswith(f"{operator} at train.py:7 makes NaN from a finite gradient.")
+    assert f"({name} made 3 of 10 elements NaN.)" in finding.text
     assert ("0 * inf" in finding.text) == is_masked
 
 

@@ -49,7 +49,8 @@ def test_a_line_that_reads_what_it_made_before_grows() -> None:
 
     assert [(place.role, place.line) for place in found.places] == [("old", 10), ("new", 10), ("backward", 12)]
     assert found.text.startswith(
-        "TanhBackward0 reads what TanhBackward0 made before backward #1, which went through 1 node of this graph."
+        "h (rnn.py:10) brings the graph of an earlier iteration into this one, so each iteration makes backward slower "
+        "and keeps more memory. (TanhBackward0 reads what TanhBackward0 made before backward #1, which went through 1 "
     )
     assert found.remedy.startswith(
         "Detach what one iteration hands on to the next: after loss.backward() at rnn.py:12, add 'h = h.detach()'."
@@ -147,6 +148,6 @@ def test_only_a_call_that_the_graph_goes_through_is_an_earlier_iteration() -> No
         LaterRound(second_round(), [past, replace(through, name="backward #2"), past], [], BACKWARD)
     )
 
-    assert "made before backward #2, which went through 1 node of this graph." in found.text
+    assert "made before backward #2, which went through 1 node of this graph.)" in found.text
     assert list(growing_findings(LaterRound(second_round(), [past], [], BACKWARD))) == []
     assert list(growing_findings(LaterRound(second_round(), [first_call(1, clock=1)], [], BACKWARD))) == []

@@ -1,7 +1,7 @@
 """Schedules that are stepped at another pace, as findings."""
 
-from gradinspect.checks.facts.rates import OtherPace
-from gradinspect.checks.rules.rates.other_paces import pace_findings
+from gradinspect.checks.facts.rates import OtherPace, PlateauOfBatches
+from gradinspect.checks.rules.rates.other_paces import pace_findings, plateau_findings
 from gradinspect.graph import Frame
 
 STEPPED = Frame(file="train.py", line=9, code="scheduler.step()")
@@ -27,3 +27,14 @@ def test_epochs_and_batches_are_told_apart() -> None:
     assert "2,000 steps (total_steps=total). train.py:9 calls it once for each 20 steps of opt" in seldom.text
     assert seldom.text.endswith("so it ends at 1/20 of its way.")
     assert seldom.remedy.startswith("Move train.py:9 into the loop over the batches")
+
+
+def test_a_plateau_of_batches_names_the_patience() -> None:
+    """And what the scheduler is told."""
+    fact = PlateauOfBatches(loss="loss", patience=3, num_told=50, optimizer="opt", scheduled=STEPPED)
+    (found,) = plateau_findings(fact)
+
+    assert found.text.startswith("train.py:9 tells ReduceLROnPlateau loss, the loss of one batch, after each step of")
+    assert "Its patience of 3 is one for epochs" in found.text
+    assert "so 4 of them without a new low are chance" in found.text
+    assert found.remedy.startswith("Move train.py:9 out of the loop over the batches")

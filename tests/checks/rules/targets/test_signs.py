@@ -1,7 +1,8 @@
 """Losses with the wrong sign, as findings."""
 
+from gradinspect.checks.facts.objectives import RewardMinimized
 from gradinspect.checks.facts.targets import WrongSign
-from gradinspect.checks.rules.targets.signs import sign_findings
+from gradinspect.checks.rules.targets.signs import reward_findings, sign_findings
 from gradinspect.graph import Frame
 
 LOSS = Frame(file="train.py", line=3, code="loss = -F.mse_loss(p, y)")
@@ -17,3 +18,13 @@ def test_what_grows_worse_is_named() -> None:
     assert "without a minus" in chosen.text
     assert "train.py:3" in error.remedy
     assert [[place.role for place in one.places] for one in (error, chosen)] == [["loss", "backward"], ["loss"]]
+
+
+def test_a_reward_that_is_minimized_is_named() -> None:
+    """With the product, and what is to become of it."""
+    used = Frame(file="train.py", line=7, code="loss = (lp * adv).mean()")
+    (found,) = reward_findings(RewardMinimized(factor="adv", used=used))
+
+    assert found.code == "GI327"
+    assert found.text.endswith("so actions become less likely the larger adv is.")
+    assert found.remedy == "Change the sign of the product at train.py:7: the loss of a policy is -log_prob * adv."

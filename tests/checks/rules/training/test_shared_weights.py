@@ -43,3 +43,15 @@ def test_a_target_that_is_the_model_is_to_be_a_copy() -> None:
     assert found[0].remedy == "Make target a model of its own at train.py:4: target = copy.deepcopy(net)."
     assert found[1].remedy == "Make target a model of its own where it is made: target = copy.deepcopy(net)."
     assert [(place.role, place.line) for place in found[0].places] == [("shared", 4), ("loaded", 9)]
+
+
+def test_states_that_are_the_model_are_to_be_copied() -> None:
+    """One that is loaded again, and several that are the same."""
+    shared, used = (Frame(file="train.py", line=line, code="...") for line in (4, 9))
+    loaded = judged(SharedWeights(kind="loaded", name="best['w']", taken="net.state_dict()", shared=shared, used=used))
+    several = judged(SharedWeights(kind="snapshots", name="s", taken="net.state_dict()", num_kept=3, shared=shared))
+
+    assert loaded.text.startswith("train.py:4 got best['w'] from net.state_dict(), in the memory of the")
+    assert [(place.role, place.line) for place in loaded.places] == [("shared", 4), ("loaded", 9)]
+    assert several.text.startswith("3 or more results of net.state_dict() are kept, with steps")
+    assert loaded.remedy == several.remedy == "At train.py:4, keep copy.deepcopy(net.state_dict())."
