@@ -12,7 +12,7 @@ from types import FrameType
 
 from gradinspect.checks.evidence.call_choice import CallChoice, RepeatedCalls, lines_of
 from gradinspect.checks.evidence.conclusion import conclusion
-from gradinspect.checks.evidence.failure import failed_call
+from gradinspect.checks.evidence.failures.call import failed_call
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
 from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, MOST_WAITING, WatchWindow

@@ -4,14 +4,15 @@ from gradinspect.graph import Frame, Record
 
 
 class FailedTensor(Record, frozen=True, kw_only=True):
-    """A tensor that the failed statement names."""
+    """A tensor that the failed statement names, or that the layer was given in which it failed."""
 
-    name: str  # as the statement writes it: "self.fc.weight"
+    name: str  # as the statement writes it: "self.fc.weight"; "the input of net.3"
     dtype: str  # "float32"
     shape: tuple[int, ...]
     device: str
     is_trained_leaf: bool  # a leaf that requires grad
     is_integer: bool
+    is_argument: bool = False  # of a layer, so that its name is words
     has_sparse_gradient: bool = False
     made: Frame | None = None  # the line of the operator that made it
     off: Frame | None = None  # where gradients were disabled, of an inference tensor
@@ -26,6 +27,13 @@ class FailedIterator(Record, frozen=True, kw_only=True):
     read: Frame  # the first line after it that reads the variable
 
 
+class SharedParameter(Record, frozen=True, kw_only=True):
+    """A parameter that two groups of one optimizer have."""
+
+    names: tuple[str, ...]  # all that it has; (): none is known
+    groups: tuple[int, int]
+
+
 class FailedCall(Record, frozen=True, kw_only=True):
     """A call of torch that raised the error which ended the program."""
 
@@ -35,3 +43,8 @@ class FailedCall(Record, frozen=True, kw_only=True):
     tensors: tuple[FailedTensor, ...]
     created: Frame | None = None  # the optimizer that the statement names
     iterators: tuple[FailedIterator, ...] = ()  # if no tensor is named
+    layer: str = ""  # in which it was raised, within what the statement names: "net.3, a Linear"
+    shared: tuple[SharedParameter, ...] = ()
+    unregistered: tuple[
+        tuple[str, str], ...
+    ] = ()  # lists of modules, and what they should be, if nothing else is known

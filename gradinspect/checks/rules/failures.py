@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.failures import FailedCall, FailedIterator, FailedTensor
+from gradinspect.checks.facts.failures import FailedCall, FailedIterator, FailedTensor, SharedParameter
 from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.graph import Frame
@@ -40,6 +40,11 @@ _KNOWN = (  # what torch says, and what helps
     ("Expected more than 1 value per channel when training",
      "A batch norm in train mode needs several examples: let the DataLoader or the loop drop a last batch of one, as "
      "drop_last=True does, or call eval() where one example is enough."),
+    ("Only Tensors of floating point", "Make it of floating point: 1.0 instead of 1, or dtype=torch.float32."),
+    ("before Module.__init__() call", "Call super().__init__() before the first assignment in __init__."),
+    ("(torch.nn.Parameter or None expected)",
+     "Copy its values into the parameter that is there, under torch.no_grad(), or assign an nn.Parameter."),
+    ("optimizer can only optimize Tensors", "Pass the parameters of the module, parameters(), and not the module."),
 )  # fmt: skip
 _NO_CAST = ("can't be cast to the desired output type", "Found dtype Long but expected")
 
@@ -51,6 +56,8 @@ def failure_findings(fact: FailedCall) -> Iterator[Finding]:
         text=" ".join(
             (
                 f"torch says: {fact.error}.",
+                *([f"It was raised in {fact.layer}."] if fact.layer else []),
+                *map(_in_two_groups, fact.shared),
                 *(_described(one, fact) for one in tensors),
                 *(_used_up(one) for one in fact.iterators),
             )
@@ -90,7 +97,8 @@ def _described(one: FailedTensor, fact: FailedCall) -> str:
     made = "" if one.made is None or one.made == fact.frame else f", made at {line_of(one.made)}"
     leaf = ", a leaf that requires grad" if _is_leaf_write(fact) else ""
     leaf += ", and its gradient is sparse" if one.has_sparse_gradient else ""
-    return f"{one.name} is {one.dtype} {list(one.shape)}{device}{leaf}{made}."
+    name = one.name[:1].upper() + one.name[1:] if one.is_argument else one.name
+    return f"{name} is {one.dtype} {list(one.shape)}{device}{leaf}{made}."
 
 
 def _used_up(one: FailedIterator) -> str:
@@ -98,6 +106,12 @@ def _used_up(one: FailedIterator) -> str:
         f"{one.name} = {one.value} at {line_of(one.made)} can be gone through once. {line_of(one.read)} reads it "
         "before, so nothing was left here."
     )
+
+
+def _in_two_groups(one: SharedParameter) -> str:
+    first, *others = one.names or ("A parameter",)
+    tied = f", which is also {listed(others)}," if others else ""
+    return f"{first}{tied} is in the groups {one.groups[0]} and {one.groups[1]}."
 
 
 def _as_list(one: FailedIterator) -> str:
@@ -118,11 +132,23 @@ def _remedy(fact: FailedCall) -> str:
     integers = [one.name for one in fact.tensors if one.is_integer]
     if len(integers) == 1 and any(text in fact.error for text in _NO_CAST):
         return f"At {where}, pass {integers[0]}.float()."
-    for text, remedy in _KNOWN:
-        if text in fact.error:
-            return remedy
+    return _of_parameters(fact) or next((remedy for text, remedy in _KNOWN if text in fact.error), "") or _asked(fact)
+
+
+def _of_parameters(fact: FailedCall) -> str:
+    for one in fact.shared:
+        return f"Leave {one.names[0] if one.names else 'it'} out of one of the two groups: it is one tensor."
+    for name, kind in fact.unregistered:
+        return f"Make {name} an nn.{kind}: what a list or dict holds is not registered."
+    return ""
+
+
+def _asked(fact: FailedCall) -> str:
+    """Ask what decides: only the program knows which of two is meant."""
     if len({one.device for one in fact.tensors}) > 1:
         return "Which device is meant? Make the others there, or move them with to(device)."
     if len({one.dtype for one in fact.tensors}) > 1 and "dtype" in fact.error.lower().replace("scalar type", "dtype"):
         return "Which dtype is meant? Convert the others on the lines that made them."
+    if not fact.tensors:
+        return "What does this line pass, and what does torch say that it expects?"
     return "Which of these shapes is not the one you expect? Follow it back from the line that made it."

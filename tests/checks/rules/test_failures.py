@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gradinspect.checks.facts.failures import FailedCall, FailedTensor
+from gradinspect.checks.facts.failures import FailedCall, FailedTensor, SharedParameter
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.failures import failure_findings
 from gradinspect.graph import Frame
@@ -70,3 +70,42 @@ def test_sparse_gradients_are_to_be_dense_or_to_have_an_optimizer_of_their_own()
     )
     assert unknown.remedy.startswith("Remove sparse=True from their embeddings.")
     assert [(place.role, place.line) for place in known.places] == [("sparse", 4), ("failed", 9)]
+
+
+def test_without_tensors_the_sentence_of_torch_is_left() -> None:
+    """And what it leaves open."""
+    found = _finding("Class values must be smaller than num_classes")
+    assert found.text == "torch says: Class values must be smaller than num_classes."
+    assert found.remedy == "What does this line pass, and what does torch say that it expects?"
+
+
+def test_what_a_layer_was_given_begins_a_sentence() -> None:
+    """The layer is named before it."""
+    given = _tensor("the input of net.1", is_argument=True, made=None)
+    fact = FailedCall(error="no", frame=_frame(9), called=None, tensors=(given,), layer="net.1, a Linear")
+    (found,) = failure_findings(fact)
+    assert found.text == "torch says: no. It was raised in net.1, a Linear. The input of net.1 is float32 [3]."
+
+
+@pytest.mark.parametrize(
+    ("names", "said", "remedy"),
+    [
+        (("a.w", "b.w"), "a.w, which is also b.w, is in the groups 0 and 2.", "Leave a.w out of one of"),
+        ((), "A parameter is in the groups 0 and 2.", "Leave it out of one of"),
+    ],
+)
+def test_a_parameter_in_two_groups(names: tuple[str, ...], said: str, remedy: str) -> None:
+    """It is one tensor, whatever its names are."""
+    shared = (SharedParameter(names=names, groups=(0, 2)),)
+    (found,) = failure_findings(FailedCall(error="no", frame=_frame(9), called=None, tensors=(), shared=shared))
+    assert found.text.endswith(said)
+    assert found.remedy.startswith(remedy)
+
+
+def test_a_list_of_layers_is_to_be_a_module_list() -> None:
+    """The attribute is named."""
+    fact = FailedCall(
+        error="no", frame=_frame(9), called=None, tensors=(), unregistered=(("net.layers", "ModuleList"),)
+    )
+    (found,) = failure_findings(fact)
+    assert found.remedy.startswith("Make net.layers an nn.ModuleList")

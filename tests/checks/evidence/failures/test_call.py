@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from gradinspect.checks.evidence.failure import _named, _steps, failed_call
+from gradinspect.checks.evidence.failures.call import _named, _steps, failed_call
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.failures import FailedCall
 from gradinspect.recording.recorder import Recorder
@@ -62,9 +62,66 @@ def test_what_the_program_raises_itself_is_its_own(tmp_path: Path) -> None:
     assert _failed(fails, tmp_path) is None
 
 
-def test_a_statement_without_tensors_is_not_explained(tmp_path: Path) -> None:
-    """There is nothing to say."""
-    assert _failed(lambda: torch.zeros(-1), tmp_path) is None
+def test_a_statement_without_tensors_is_of_torch_if_it_names_torch(tmp_path: Path) -> None:
+    """Code in C has no frame that says whose it is."""
+    found = _failed(lambda: torch.zeros(-1), tmp_path)
+    assert found is not None
+    assert (found.tensors, found.error) == ((), "zeros: Dimension size must be non-negative")
+    assert _failed(lambda: int("x"), tmp_path) is None
+
+
+def test_the_layer_inside_of_a_module_is_named(tmp_path: Path) -> None:
+    """With what it was given, and its own parameters; that of a module which the statement names is none."""
+    net = nn.ModuleDict({"body": nn.Sequential(nn.Tanh(), nn.Linear(4, 2))})["body"]
+    found = _failed(lambda: net(torch.zeros(3, 5)), tmp_path)
+    assert found is not None
+    assert found.layer == "net.1, a Linear"
+    assert {one.name: (one.shape, one.is_argument) for one in found.tensors} == {
+        "the input of net.1": ((3, 5), True), "net.1.weight": ((2, 4), False), "net.1.bias": ((2,), False),
+    }  # fmt: skip
+    layer = net[1]
+    alone = _failed(lambda: layer(torch.zeros(3, 5)), tmp_path)
+    assert alone is not None
+    assert alone.layer == ""
+
+
+def test_errors_that_code_of_torch_raises_in_python_are_those_of_torch(tmp_path: Path) -> None:
+    """Also of kinds that Python raises; a short sentence comes with the next one."""
+    layer = nn.Linear(2, 2)
+
+    def assigns() -> None:
+        layer.weight = torch.zeros(2, 2)
+
+    found = _failed(assigns, tmp_path)
+    assert found is not None
+    assert found.error.startswith("cannot assign 'torch.FloatTensor' as parameter 'weight'")
+    weight = torch.zeros(2, requires_grad=True)
+    read = _failed(lambda: print(weight.numpy()), tmp_path)
+    assert read is not None
+    assert read.error.endswith("Use tensor.detach().numpy() instead")
+
+
+def test_a_parameter_in_two_groups_has_all_of_its_names(tmp_path: Path) -> None:
+    """Of the variables that the program has."""
+    table, head = nn.Embedding(4, 2), nn.Linear(2, 4, bias=False)
+    head.weight = table.weight
+
+    def optimizer() -> object:
+        named = [table, head]
+        return torch.optim.SGD([{"params": one.parameters()} for one in (table, nn.Linear(1, 1), head, *named[:0])])
+
+    found = _failed(optimizer, tmp_path)
+    assert found is not None
+    assert [(set(one.names), one.groups) for one in found.shared] == [({"table.weight", "head.weight"}, (0, 2))]
+
+
+def test_lists_of_modules_are_named_where_an_optimizer_gets_nothing(tmp_path: Path) -> None:
+    """And dicts; not lists of anything else, nor what the module keeps for itself."""
+    net = nn.Module()
+    net.layers, net.heads, net.sizes = [nn.Linear(2, 2)], {"a": nn.Linear(2, 2)}, [2, 2]
+    found = _failed(lambda: torch.optim.SGD(net.parameters()), tmp_path)
+    assert found is not None
+    assert found.unregistered == (("net.layers", "ModuleList"), ("net.heads", "ModuleDict"))
 
 
 def test_errors_of_python_are_not_explained(tmp_path: Path) -> None:
@@ -126,4 +183,5 @@ def test_an_iterator_that_an_earlier_line_has_read(tmp_path: Path) -> None:
     assert [(one.name, one.value, one.made.code, one.read.code) for one in found.iterators] == [
         ("params", "net.parameters()", "params = net.parameters()", "print(len(list(params)))")
     ]
-    assert [_failed(unread, tmp_path), _failed(listed, tmp_path)] == [None, None]
+    others = [_failed(unread, tmp_path), _failed(listed, tmp_path)]
+    assert [one.iterators for one in others if one is not None] == [(), ()]

@@ -1,22 +1,32 @@
 """The call of torch whose error ended the program, and the tensors of its statement.
 
 NOTE [Errors of torch]
-An error counts only if torch raised it: the program's own innermost line does not raise, what it called is torch's, and
-the statement names a tensor, or an iterator that an earlier line has read. Names are looked up without running code of
-the program.
+An error counts only if torch raised it: the program's own innermost line does not raise, and what it called is torch's.
+Where the error comes from that line itself, from code in C, the statement names a tensor, or a function of torch. Names
+are looked up without running code of the program.
 """
 
 import ast
 import dis
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from inspect import getattr_static
+from itertools import islice
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from gradinspect.checks.evidence.failures.inside import (
+    ARGUMENT,
+    MAX_LISTS,
+    MAX_SHARED,
+    failed_layer,
+    shared_parameters,
+    unregistered_lists,
+)
 from gradinspect.checks.evidence.training.gradient_use import gradient_of, held_by
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.emptied import ITERATORS
@@ -36,8 +46,10 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
 
 _KINDS = (RuntimeError, ValueError, IndexError)
+_KINDS_INSIDE = (*_KINDS, TypeError, AttributeError, AssertionError)  # that code of torch raises in Python
 _TORCH = str(Path(torch.__file__).parent)
 MAX_TENSORS = 6
+SHORT = 60  # characters of a sentence that may need the next one
 
 
 def failed_call(
@@ -56,32 +68,58 @@ def failed_call(
         folder: Files below it are named relative to it.
         origin: Returns the frame that made a parameter or an optimizer.
     """
-    if not isinstance(error, _KINDS) or isinstance(error, torch.OutOfMemoryError):
+    if not isinstance(error, _KINDS_INSIDE) or isinstance(error, torch.OutOfMemoryError):
         return None
     steps = list(_steps(error.__traceback__))
     own = [place for place, step in enumerate(steps) if is_own_file(_file(step))]
     if not own or _raises(steps[own[-1]]):
         return None
     last, deeper = steps[own[-1]], steps[own[-1] + 1 :]
-    if not all(_file(step).startswith(_TORCH) for step in deeper):
+    if not all(_file(step).startswith(_TORCH) for step in deeper) or not (deeper or isinstance(error, _KINDS)):
         return None
+    frames = [step.tb_frame for step in deeper]
     with plain_tensors_only():
         refused = next(_refusing(last), None)
-        tensors = tuple(_described(last, flow, recorder, folder))
+        values = dict(_values(last))
+        layer = failed_layer(frames, values)
+        tensors = tuple(_described([*_named(last), *([] if layer is None else layer.tensors)], flow, recorder, folder))
         tensors = tensors or tuple(_sparse(refused, last, recorder, folder, origin))
-    iterators = () if tensors else tuple(_used_up(last, folder))
-    if not (tensors or iterators):
+        shared = tuple(islice(shared_parameters(frames, last.tb_frame), MAX_SHARED))
+        lists = () if tensors or shared else tuple(islice(unregistered_lists(values), MAX_LISTS))
+    iterators = () if tensors or shared else tuple(_used_up(last, folder))
+    if not (tensors or iterators or deeper or _calls_torch(last)):
         return None
     caller = steps[own[-2]] if len(own) > 1 else None
-    said = " ".join(text_of(error).split())
     return FailedCall(
-        error=said.split(". ")[0].rstrip("."),
+        error=_first_words(text_of(error)),
         frame=_line(last, folder),
         called=None if caller is None else _line(caller, folder),
         tensors=tensors,
         created=None if refused is None else recorder.frames.record(origin(refused), folder),
         iterators=iterators,
+        layer="" if layer is None else f"{layer.name}, a {layer.class_name}",
+        shared=shared,
+        unregistered=lists,
     )
+
+
+def _first_words(text: str) -> str:
+    """Return the first sentence, with the second one if the first is short: `Tried to step 4 times. The ...`."""
+    first, *others = " ".join(text.split()).split(". ")
+    whole = ". ".join((first, *others[:1])) if len(first) < SHORT else first
+    return whole.rstrip(".")
+
+
+def _calls_torch(step: TracebackType) -> bool:
+    """Return whether a statement names a module of torch, or something that is defined in one."""
+    for node in _names_in(_file(step), step.tb_lineno):
+        while isinstance(node, ast.Attribute):
+            node = node.value  # noqa: PLW2901  # the name that the chain begins with
+        value = _value(node, step.tb_frame)
+        name = value.__name__ if type(value) is ModuleType else getattr_static(value, "__module__", None)
+        if type(name) is str and name.partition(".")[0] == "torch":
+            return True
+    return False
 
 
 def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:
@@ -103,9 +141,11 @@ def _raises(step: TracebackType) -> bool:
     return step.tb_frame.f_code.co_code[step.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
-def _described(step: TracebackType, flow: Dataflow, recorder: Recorder, folder: Path) -> Iterator[FailedTensor]:
+def _described(
+    named: Iterable[tuple[str, torch.Tensor]], flow: Dataflow, recorder: Recorder, folder: Path
+) -> Iterator[FailedTensor]:
     seen: dict[int, torch.Tensor] = {}
-    for name, tensor in _named(step):
+    for name, tensor in named:
         if id(tensor) in seen or len(seen) == MAX_TENSORS:
             continue
         seen[id(tensor)] = tensor
@@ -118,6 +158,7 @@ def _described(step: TracebackType, flow: Dataflow, recorder: Recorder, folder: 
             device=str(tensor.device),
             is_trained_leaf=tensor.requires_grad and is_leaf(tensor),
             is_integer=not (ops.is_floating_point(tensor) or ops.is_complex(tensor)),
+            is_argument=name.startswith(ARGUMENT),
             made=None if number is None else recorder.frames.record(number, folder),
             off=_switched_off(call, flow, recorder, folder) if ops.is_inference(tensor) else None,
         )
@@ -179,16 +220,21 @@ def _switched_off(call: int, flow: Dataflow, recorder: Recorder, folder: Path) -
     return None if number is None else recorder.frames.record(number, folder)
 
 
+def _values(step: TracebackType) -> Iterator[tuple[str, Any]]:
+    """Yield what a statement names."""
+    for node in _names_in(_file(step), step.tb_lineno):
+        yield ast.unparse(node), _value(node, step.tb_frame)
+
+
 def _named(step: TracebackType) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the tensors that a statement names; of a module those that it holds itself."""
-    for node in _names_in(_file(step), step.tb_lineno):
-        value = _value(node, step.tb_frame)
+    for written, value in _values(step):
         if isinstance(value, torch.Tensor):
-            yield ast.unparse(node), value
+            yield written, value
         elif isinstance(value, nn.Module):
             for name, parameter in own_parameters(value).items():
                 if isinstance(parameter, torch.Tensor):
-                    yield f"{ast.unparse(node)}.{name}", parameter
+                    yield f"{written}.{name}", parameter
 
 
 def _names_in(file: str, line: int) -> list[ast.expr]:
