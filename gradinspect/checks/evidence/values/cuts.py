@@ -89,6 +89,9 @@ class _Wanted(NamedTuple):
     tensor: ReferenceType[torch.Tensor]
     missing: MissingGradient
     owner: Owner | None
+    read: Read  # when it was last looked at
+    by: int  # the id of the optimizer that held it; 0: the program read its gradient
+    num_calls: int  # of backward until then
     late: LateFunctions | None = None  # which may use another tensor instead
 
 
@@ -113,9 +116,11 @@ class GradientCuts:
         self.reached: set[int] = set()  # ids of the leaves that an observed call reaches
         self._filled: set[int] = set()  # those whose `.grad` it fills, or that had one in a step
         self._wanted: dict[int, _Wanted] = {}
+        self._last_calls: dict[int, int] = {}  # of backward, until an optimizer last stepped, by its id
         self._nonleaf: list[NonLeafGradient] = []
         self._asked: dict[int, _Asked] = {}  # by the id of a non-leaf tensor: when a line that checks for None asked
-        self._constant: dict[tuple[Frame | None, Frame | None], ConstantTerm] = {}  # by the lines of a term
+        # By the lines of a term, with the ids of the leaves that it cuts off, and that this call does not train.
+        self._constant: dict[tuple[Frame | None, Frame | None], tuple[ConstantTerm, frozenset[int]]] = {}
         self._numeric: dict[int | None, tuple[NumberTerm, Frame | None]] = {}  # by the frames of what read the number
         self._perhaps: dict[str, None] = {}  # what may be meant
         self._idle = IdleTerms(flow, self._frame)
@@ -154,7 +159,7 @@ class GradientCuts:
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:
             yield from self._wrong_terms(root, backward)
-            self._note_constant_terms(graph, root, backward)
+            self._note_constant_terms(graph, root, backward, arrived)
             if call.kind == "backward" and not self._flow.is_full:
                 self._idle.begin(root, backward)
             self._note_what_may_be_meant(root, call)
@@ -191,7 +196,7 @@ class GradientCuts:
         for fact in (*self._nonleaf, *self._signs.facts(self._frame)):
             yield from self._judged(fact)
         known = self._filled.union(others)
-        wanted = {key: one for key, one in self._wanted.items() if key not in known and one.tensor() is not None}
+        wanted = {key: one for key, one in self._wanted.items() if key not in known and self._counts(one)}
         if not self._roots or self._has_missed or self._flow.is_full or not can_watch_storages():
             return
         yield from self._late(wanted.values())
@@ -200,9 +205,13 @@ class GradientCuts:
         detached = {record.cut for record in records}
         for idle in self._idle.found():
             yield from self._judged(idle)
-        for term in (*self._constant.values(), *self._numeric_terms()):
+        for term in (*self._constant_terms(), *self._numeric_terms()):
             if term.cut not in detached:
                 yield from self._judged(term)
+
+    def _counts(self, one: _Wanted) -> bool:
+        """Return whether a tensor is there, or was in the last step: what functions hold is gone in the end."""
+        return one.num_calls == self._last_calls[one.by] or one.tensor() is not None
 
     def _late(self, wanted: Iterable[_Wanted]) -> Iterator[Finding]:
         """Report functions that share the variable of the loop which made them."""
@@ -224,7 +233,11 @@ class GradientCuts:
     def _records(self, wanted: Mapping[int, _Wanted]) -> Iterator[MissingGradient]:
         """Yield why no gradient reaches tensors, given by their ids, as far as that is known."""
         with plain_tensors_only():
-            starts = [self._flow.read(tensor) for one in wanted.values() if (tensor := one.tensor()) is not None]
+            alive = [one.tensor() for one in wanted.values()]
+            starts = [
+                one.read if tensor is None else self._flow.read(tensor)
+                for one, tensor in zip(wanted.values(), alive, strict=True)
+            ]
         filling = [root.read for root in self._roots if root.fills] or [root.read for root in self._roots]
         outcomes = outcomes_of(self._flow, starts, filling)
         reached: dict[int, set[int]] = {}
@@ -297,7 +310,7 @@ class GradientCuts:
         for fact in objective_facts(calls, root, known, backward):
             yield from self._judged(fact)
 
-    def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
+    def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None, arrived: Collection[int]) -> None:
         """Store the terms of a scalar loss that have no graph, until it is known whether parameters miss a gradient."""
         if self._flow.is_full or graph.roots[0].info is None or graph.roots[0].info.shape:
             return
@@ -307,9 +320,15 @@ class GradientCuts:
                 op=call.name, cause=call.cause or "unknown", cut=cut, used=line, backward=backward,
                 reduced=None if reduced is None else self._line(reduced),
             )  # fmt: skip
-            self._constant.setdefault((cut, line), term)
+            leaves = [self._flow.leaf(read.leaf) for read in call.reads if read.leaf != NO_LEAF]
+            others = frozenset(id(leaf) for leaf in leaves if leaf is not None and id(leaf) not in arrived)
+            self._constant.setdefault((cut, line), (term, others))
         for numeric in number_terms(self._flow.calls, root):
             self._numeric.setdefault(self._flow.calls[numeric.made].frame, (numeric, backward))
+
+    def _constant_terms(self) -> Iterator[ConstantTerm]:
+        """Yield the terms without a graph; not those of weights that other calls train, where two take turns."""
+        yield from (term for term, others in self._constant.values() if not others or not others <= self._filled)
 
     def _numeric_terms(self) -> Iterator[ConstantTerm]:
         """Yield the terms that are numbers taken out of tensors with a graph. NOTE [Where a number came from]."""
@@ -371,7 +390,8 @@ class GradientCuts:
             self._idle.stepped(optimizer)
             if not type(optimizer).__module__.startswith("torch.optim"):  # it may be given the gradients
                 without = [tensor for tensor in without if id(tensor) not in self.reached]
-            self._want(without, held, lambda: self._step(optimizer), sys._getframe(1))
+            self._last_calls[id(optimizer)] = self._num_calls
+            self._want(without, held, lambda: self._step(optimizer), sys._getframe(1), id(optimizer))
 
     def _step(self, optimizer: Optimizer) -> NoticedAt:
         number = self._recorder.frames.number_of(sys._getframe(1))
@@ -384,9 +404,16 @@ class GradientCuts:
         held: Sequence[torch.Tensor],
         noticed: Callable[[], NoticedAt],
         frame: FrameType,
+        by: int = 0,
     ) -> None:
         """Store tensors that have no gradient, and that no call has reached so far."""
-        fresh = [one for one in tensors if id(one) not in self._filled and id(one) not in self._wanted]
+        self._last_calls.setdefault(by, self._num_calls)
+        fresh = []
+        for one in tensors:
+            if (known := self._wanted.get(id(one))) is not None and known.tensor() is one:
+                self._wanted[id(one)] = known._replace(read=self._flow.read(one), by=by, num_calls=self._num_calls)
+            elif known is None and id(one) not in self._filled:
+                fresh.append(one)
         if not fresh:
             return
         names = dict(zip(map(id, held), names_of(held, self._recorder, frame), strict=True))
@@ -397,12 +424,12 @@ class GradientCuts:
         late = list(late_functions(frame, self._recorder.called_modules()))
         for one in fresh:
             owner = owner_of(one, roots, called)
-            call = self._flow.read(one).call
-            made = None if call == OUTSIDE else self._line(call)
+            read = self._flow.read(one)
+            made = None if read.call == OUTSIDE else self._line(read.call)
             missing = MissingGradient(name=names[id(one)], kind="unread", noticed=why, backward=backward, made=made)
             reader = next((functions for functions in late if functions.leads_to(one)), None)
             kept = None if reader is None else reader._replace(values=())  # which would be kept alive
-            self._wanted[id(one)] = _Wanted(HiddenRef(one), missing, owner, kept)
+            self._wanted[id(one)] = _Wanted(HiddenRef(one), missing, owner, read, by, self._num_calls, kept)
 
     def _on_missing_grad(self, tensor: torch.Tensor, read: Read, frame: FrameType | None) -> None:
         """Look at a `.grad` that is None when the program reads it.
@@ -417,6 +444,7 @@ class GradientCuts:
             return
         line = self._frame(self._recorder.frames.number_of(frame))
         if is_leaf(tensor):
+            self._last_calls[0] = self._num_calls
             self._want([tensor], [tensor], lambda: NoticedAt(kind="read", frame=line), frame)
         elif not tensor.retains_grad:
             (name,) = names_of([tensor], self._recorder, frame)
