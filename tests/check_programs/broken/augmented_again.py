@@ -33,4 +33,4 @@ for _ in range(3):
         loss.backward()
         optimizer.step()
 
-# expect: GI386 written=20
+# expect: GI386 written=21
