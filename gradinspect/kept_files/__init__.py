@@ -9,7 +9,8 @@ it open goes on with it. Python announces each such call of any library (PEP 578
 seen: files that a library opens in C or Rust without Python, and other programs that are started.
 
 The process that began it undoes the journal, the last entry first, each time a run has ended, and at its own end. If it
-is killed, a small process that waits for that does it: `undo.py`, run as a script. Several commands at once, such as
-the ranks of a job, know each other's journals: what one has put in a file's place is no original for the others, and
-the last one that uses it puts the original back.
+is killed, a small process that waits for that does it: `undo.py`, run as a script; if that is killed as well, the next
+command does. What another program has put in the place of a file meanwhile is left, and the file is named. Several
+commands at once, such as the ranks of a job, know each other's journals: what one has put in a file's place is no
+original for the others, and the last one that uses it puts the original back.
 """

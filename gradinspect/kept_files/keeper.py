@@ -164,12 +164,17 @@ class Keeper:
         self._journal.add("written", path, aside)
 
     def _put_aside(self, path: str) -> None:
-        """Rename what is there.
+        """Rename what is there; beside it where it cannot be moved farther, as out of a mounted folder.
 
         Raises:
             OSError: It cannot be renamed; then the call of the program fails, too, or it is mounted.
         """
-        aside = self._place_for(path)
+        try:
+            self._rename(path, self._place_for(path))
+        except OSError:
+            self._rename(path, self._place_in(dirname(path), path))
+
+    def _rename(self, path: str, aside: str) -> None:
         self._journal.add("kept", path, aside)
         rename(path, aside)
 
@@ -183,7 +188,10 @@ class Keeper:
         Raises:
             OSError: No folder can be made.
         """
-        folder = join(_top_of(path), self._folder)
+        return self._place_in(_top_of(path), path)
+
+    def _place_in(self, top: str, path: str) -> str:
+        folder = join(top, self._folder)
         with suppress(FileExistsError):
             mkdir(folder, 0o700)
         return join(folder, f"{len(listdir(folder))}-{basename(path)[-100:]}")

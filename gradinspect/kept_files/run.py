@@ -74,6 +74,8 @@ class _Command:
             sys.addaudithook(_heard)
             os.register_at_fork(after_in_child=self._forked)
         atexit.register(self._end)
+        with suppress(OSError), self._unheard():
+            self._problems.extend(undo.recover(self._folder))
 
     def _forked(self) -> None:
         self._lock, here = RLock(), get_ident()

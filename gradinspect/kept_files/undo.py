@@ -27,6 +27,7 @@ from os import (
     rename,
     replace,
     rmdir,
+    stat_result,
     truncate,
     unlink,
     utime,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 try:
-    from fcntl import LOCK_EX, lockf
+    from fcntl import LOCK_EX, LOCK_NB, flock, lockf
     from os import fork, setsid
 except ImportError:  # Windows, where nothing is kept
     lockf = None  # type: ignore[assignment]
@@ -51,6 +52,7 @@ HAS_LOCKS = lockf is not None
 
 SUFFIX = ".journal"
 LOCK = "lock"
+WAITS = ".waits"  # ends the name of the file that is locked by the process which waits to undo a journal
 _CHUNK = 2**20
 
 
@@ -120,16 +122,70 @@ def undo(journal: str) -> list[str]:
         truncate(journal, 0)
         return []
     problems = []
+    known = {(words[1], words[2]) for kind, *words in entries if kind == "new"}
     for kind, *words in reversed(entries):
         with suppress(OSError):
-            problem = _UNDOES[kind](*words)
+            is_foreign = kind == "kept" and _is_foreign(words[0], words[1], known)
+            problem = _not_ours(*words) if is_foreign else _UNDOES[kind](*words)
             if problem:
                 problems.append(problem)
+        status = None if _UNDOES[kind] is _nothing else _status(words[0])  # of what was put or made there again
+        known |= set() if status is None else {(status.st_dev, status.st_ino)}
     truncate(journal, 0)
     for folder in {dirname(words[1]) for kind, *words in entries if kind in ("kept", "written")}:
         with suppress(OSError):  # there is something in it that could not be put back
             rmdir(folder)
     return list(dict.fromkeys(reversed(problems)))
+
+
+def _is_foreign(path: str, aside: str, known: set[tuple[int, int]]) -> bool:
+    """Return whether something else has taken the place of a file: a program that is none of this run put it there."""
+    status = _status(path)
+    return status is not None and lexists(aside) and (status.st_dev, status.st_ino) not in known
+
+
+def _status(path: Any) -> stat_result | None:
+    try:
+        return lstat(path)
+    except (OSError, TypeError, ValueError):  # what an entry begins with need not be a path
+        return None
+
+
+def _not_ours(path: str, aside: str) -> str:
+    return f'"{path}" was replaced by another program meanwhile, and is left: what was there before is in "{aside}".'
+
+
+def recover(folder: str) -> list[str]:
+    """Undo the journals of runs that were killed together with what was to undo them. Call it with the lock.
+
+    Returns:
+        A sentence about each file that is not as it was.
+    """
+    problems = []
+    for name in sorted(listdir(folder)):
+        path = join(folder, name)
+        if name.endswith(SUFFIX) and not _is_alive(int(name.partition("-")[0])) and not _is_waited_for(path):
+            problems += undo(path)
+            unlink(path)
+            with suppress(OSError):
+                unlink(f"{path}{WAITS}")
+    return problems
+
+
+def _is_waited_for(journal: str) -> bool:
+    """Return whether a process waits to undo a journal: it holds a lock for as long as it lives."""
+    try:
+        descriptor = open_file(f"{journal}{WAITS}", O_RDWR)
+    except OSError:
+        return False
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        close(descriptor)
 
 
 def _write(journal: str, entries: list[list[Any]]) -> None:
@@ -249,12 +305,16 @@ def _wait_and_undo(journal: str) -> None:
     with suppress(OSError):
         setsid()  # what ends a whole group of processes leaves this one
     chdir("/")
+    with locked(dirname(journal)):
+        flock(open_file(f"{journal}{WAITS}", O_RDWR | O_CREAT, 0o600), LOCK_EX)  # open until this process ends
     while read_part(0, 1):
         pass
-    if exists(journal):
-        with locked(dirname(journal)):
+    with locked(dirname(journal)):
+        if exists(journal):
             undo(journal)
             unlink(journal)
+        with suppress(OSError):
+            unlink(f"{journal}{WAITS}")
 
 
 if __name__ == "__main__":

@@ -189,6 +189,29 @@ def test_files_are_put_back_if_the_command_is_killed(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_next_command_undoes_what_nobody_is_left_to_undo(folder: Path) -> None:
+    """The command was killed, and the process that waits for that as well."""
+    before = _digests(folder)
+    environment = {**os.environ, "TMPDIR": str(folder / "runs")}
+    command = [sys.executable, "-m", "gradinspect", "fit", "train.py", "--", "600"]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "step\n"
+        found = subprocess.run(["pgrep", "-f", f"undo.py {folder}/runs"], capture_output=True, text=True, check=True)
+        os.kill(int(found.stdout), signal.SIGKILL)
+        process.send_signal(signal.SIGKILL)
+    assert _digests(folder) != before
+    (folder / "other.py").write_text("import torch\ntorch.nn.Linear(3, 1)(torch.ones(2, 3)).sum().backward()\n")
+    subprocess.run([*command[:4], "other.py"], cwd=folder, env=environment, check=True, capture_output=True)
+
+    now = _digests(folder)
+    assert {name: now[name] for name in before} == before
+    assert not [*folder.glob("runs/gradinspect-kept-*/*.journal*")]
+
+
+@pytest.mark.slow
 def test_two_commands_at_once_put_the_original_back(folder: Path) -> None:
     """What one has put in a file's place is no original for the other, whichever ends first."""
     before = _digests(folder)
