@@ -12,6 +12,7 @@ class FailedTensor(Record, frozen=True, kw_only=True):
     device: str
     is_trained_leaf: bool  # a leaf that requires grad
     is_integer: bool
+    extremes: tuple[int, int] | None = None  # the least and the greatest of integers in memory
     is_argument: bool = False  # of a layer, so that its name is words
     has_sparse_gradient: bool = False
     made: Frame | None = None  # the line of the operator that made it

@@ -35,16 +35,20 @@ FAILED = Rule(
 _INFERENCE = "Inference tensors cannot be saved"
 _LEAF = "a leaf Variable that requires grad"
 _KNOWN = (  # what torch says, and what helps
-    ("Inference tensors cannot be saved for backward",
+    (("Inference tensors cannot be saved for backward",),
      "Compute what is trained on under torch.no_grad() instead of torch.inference_mode(), or clone() it afterwards."),
-    ("Expected more than 1 value per channel when training",
+    (("Expected more than 1 value per channel when training",),
      "A batch norm in train mode needs several examples: let the DataLoader or the loop drop a last batch of one, as "
      "drop_last=True does, or call eval() where one example is enough."),
-    ("Only Tensors of floating point", "Make it of floating point: 1.0 instead of 1, or dtype=torch.float32."),
-    ("before Module.__init__() call", "Call super().__init__() before the first assignment in __init__."),
-    ("(torch.nn.Parameter or None expected)",
+    (("Only Tensors of floating point",), "Make it of floating point: 1.0 instead of 1, or dtype=torch.float32."),
+    (("before Module.__init__() call",), "Call super().__init__() before the first assignment in __init__."),
+    (("(torch.nn.Parameter or None expected)",),
      "Copy its values into the parameter that is there, under torch.no_grad(), or assign an nn.Parameter."),
-    ("optimizer can only optimize Tensors", "Pass the parameters of the module, parameters(), and not the module."),
+    (("Target ", " is out of bounds"),
+     "Count labels from 0, and give the model as many outputs as there are labels: of n, the greatest is n - 1."),
+    (("index out of range in self",),
+     "Count indices from 0, or make the embedding larger: of n rows, the last has the index n - 1."),
+    (("optimizer can only optimize Tensors",), "Pass the parameters of the module, parameters(), and not the module."),
 )  # fmt: skip
 _NO_CAST = ("can't be cast to the desired output type", "Found dtype Long but expected")
 
@@ -98,7 +102,9 @@ def _described(one: FailedTensor, fact: FailedCall) -> str:
     leaf = ", a leaf that requires grad" if _is_leaf_write(fact) else ""
     leaf += ", and its gradient is sparse" if one.has_sparse_gradient else ""
     name = one.name[:1].upper() + one.name[1:] if one.is_argument else one.name
-    return f"{name} is {one.dtype} {list(one.shape)}{device}{leaf}{made}."
+    least, greatest = one.extremes or (None, None)
+    span = "" if least is None else f", of {least:,} only" if least == greatest else f", from {least:,} to {greatest:,}"
+    return f"{name} is {one.dtype} {list(one.shape)}{span}{device}{leaf}{made}."
 
 
 def _used_up(one: FailedIterator) -> str:
@@ -132,7 +138,8 @@ def _remedy(fact: FailedCall) -> str:
     integers = [one.name for one in fact.tensors if one.is_integer]
     if len(integers) == 1 and any(text in fact.error for text in _NO_CAST):
         return f"At {where}, pass {integers[0]}.float()."
-    return _of_parameters(fact) or next((remedy for text, remedy in _KNOWN if text in fact.error), "") or _asked(fact)
+    known = (remedy for texts, remedy in _KNOWN if all(text in fact.error for text in texts))
+    return _of_parameters(fact) or next(known, "") or _asked(fact)
 
 
 def _of_parameters(fact: FailedCall) -> str:

@@ -21,5 +21,5 @@ for _ in range(20):
 print("loss", losses[0], losses[-1])
 # expect: GI001
 # lines: failed=15
-# why: labels is int64 [32], made at
+# why: labels is int64 [32], from 0 to 1, made at
 # advice: pass labels.float()

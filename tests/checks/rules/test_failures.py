@@ -109,3 +109,15 @@ def test_a_list_of_layers_is_to_be_a_module_list() -> None:
     )
     (found,) = failure_findings(fact)
     assert found.remedy.startswith("Make net.layers an nn.ModuleList")
+
+
+def test_labels_are_said_with_their_extremes() -> None:
+    """Which of them is too large is seen."""
+    found = _finding(
+        "Target 5 is out of bounds", _tensor("y", "int64", extremes=(1, 5)), _tensor("k", "int64", extremes=(7, 7))
+    )
+    assert "y is int64 [3], from 1 to 5, made at" in found.text
+    assert "k is int64 [3], of 7 only, made at" in found.text
+    assert found.remedy.startswith("Count labels from 0")
+    other = _finding("index 5 is out of bounds for dimension 0 with size 3", _tensor("y", "int64"))
+    assert other.remedy.startswith("Which of these shapes")

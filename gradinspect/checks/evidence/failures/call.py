@@ -49,6 +49,8 @@ _KINDS = (RuntimeError, ValueError, IndexError)
 _KINDS_INSIDE = (*_KINDS, TypeError, AttributeError, AssertionError)  # that code of torch raises in Python
 _TORCH = str(Path(torch.__file__).parent)
 MAX_TENSORS = 6
+MAX_NUMBERS = 10**7  # of which the extremes are looked for
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 SHORT = 60  # characters of a sentence that may need the next one
 
 
@@ -158,10 +160,22 @@ def _described(
             device=str(tensor.device),
             is_trained_leaf=tensor.requires_grad and is_leaf(tensor),
             is_integer=not (ops.is_floating_point(tensor) or ops.is_complex(tensor)),
+            extremes=_extremes(tensor),
             is_argument=name.startswith(ARGUMENT),
             made=None if number is None else recorder.frames.record(number, folder),
             off=_switched_off(call, flow, recorder, folder) if ops.is_inference(tensor) else None,
         )
+
+
+def _extremes(tensor: torch.Tensor) -> tuple[int, int] | None:
+    """Return the least and the greatest number of plain integers in memory, as labels and indices are."""
+    is_plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided and tensor.device.type == "cpu"
+    if not is_plain or tensor.dtype not in _INTEGERS or not 0 < tensor.numel() <= MAX_NUMBERS:
+        return None
+    try:
+        return int(ops.item(ops.min(tensor))), int(ops.item(ops.max(tensor)))
+    except RuntimeError:  # inside a transform, whose tensors have no values to read
+        return None
 
 
 def _refusing(step: TracebackType) -> Iterator[Optimizer]:
