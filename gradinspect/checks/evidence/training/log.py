@@ -397,8 +397,9 @@ class TrainingLog:
         for one in self._optimizers.without_learning_rate():
             yield self._optimizer_misuse("zero", one, one.schedule)
         for one in self._optimizers.seen:
-            if one.num_late:
-                yield replace(self._optimizer_misuse("late", one, one.schedule), num_steps=one.num_late)
+            if one.num_late or one.num_at_zero:
+                fact = self._optimizer_misuse("late" if one.num_late else "zero", one, one.schedule)
+                yield replace(fact, num_steps=one.num_late or one.num_at_zero)
         for one in self._optimizers.outlived():
             new, fact = one.successor, self._optimizer_misuse("outlived", one, one.schedule)
             if new is not None:

@@ -21,6 +21,7 @@ SCHEDULER_FILE = lr_scheduler.__file__
 
 
 LEAST_LATE = 3  # steps; a warm-up that is stepped with each batch begins with one step at 0
+LEAST_KEPT_AT_ZERO = 20  # steps of a scheduler that leave the learning rate at 0 before another does not
 ENOUGH_SCHEDULED = 5  # steps of a scheduler that leaves the learning rate at 0
 MAX_RATIO = 0.2
 SAME_RATIO = 0.01  # how far two may differ
@@ -110,6 +111,7 @@ class SeenOptimizer:
     has_state: bool = False
     is_replaced: bool = False  # made anew after one step, on the same line
     was_zero: bool = True  # the learning rate, in each step
+    num_at_zero: int = 0  # steps at the beginning that a scheduler has kept at the learning rate 0
     num_late: int = 0  # steps at the beginning with the learning rate 0, until a scheduler stepped for the first time
     has_scheduler: bool = False  # looked for if it was zero
     scheduled: list[int | None] = field(default_factory=list)  # frames of a scheduler's steps before the first step
@@ -187,8 +189,9 @@ class Optimizers:
             one.name = name_of_optimizer(optimizer)
             one.used = [rate for group in optimizer.param_groups if isinstance(rate := group.get("lr"), int | float)]
         was_zero, one.was_zero = one.was_zero, one.was_zero and _is_zero(optimizer)
-        if was_zero and not one.was_zero and one.num_scheduled == 1 and one.num_steps >= LEAST_LATE:
-            one.num_late = 0 if self._others_learn(one) else one.num_steps
+        if was_zero and not one.was_zero and not self._others_learn(one):
+            one.num_late = one.num_steps if one.num_scheduled == 1 and one.num_steps >= LEAST_LATE else 0
+            one.num_at_zero = one.num_steps if one.num_scheduled >= LEAST_KEPT_AT_ZERO else 0
         if one.was_zero and one.num_steps == 1:
             schedulers = instances_of(lr_scheduler.LRScheduler)
             one.has_scheduler = any(scheduler.optimizer is optimizer for scheduler in schedulers)

@@ -84,6 +84,7 @@ ZERO_RATE = Rule(
     "meant to set it later. Reported if every step that was observed had it, and the optimizer still has it at the "
     "end. An optimizer with a scheduler is reported if the scheduler has stepped five times and no other optimizer "
     "learns either, because a warm-up may begin with 0; one with some groups at 0, which freezes them, is not. A "
+    "scheduler that has kept the learning rate at 0 for its first twenty steps is reported as well. A "
     "warm-up is reported if the scheduler steps once per epoch, so that the whole first epoch, of three steps or more, "
     "has the learning rate 0.",
     change="""\
@@ -143,8 +144,12 @@ def _zero(fact: OptimizerMisuse) -> Finding:
         where = line_of(fact.scheduled)
         why = f"the scheduler that steps at {where} has kept it there"
         remedy = f"Let the function of the scheduler at {where} return a factor above 0: e / 30, not e // 30."
+    text = f"Every parameter group of {fact.optimizer} has the learning rate 0, and {why}. Its steps change nothing."
+    if fact.num_steps:
+        text = f"The first {fact.num_steps:,} steps of {fact.optimizer} had the learning rate 0 and changed nothing: "
+        text += f"{why}."
     return ZERO_RATE.finding(
-        text=f"Every parameter group of {fact.optimizer} has the learning rate 0, and {why}. Its steps change nothing.",
+        text=text,
         places=(
             *place_of("optimizer", fact.created), *place_of("scheduler", fact.scheduled), *place_of("step", fact.step),
         ),

@@ -55,7 +55,7 @@ for _ in range(3):
     [
         ("scale = torch.zeros(1)", "scale", "pass", ["GI379"]),
         ("net.scale = torch.zeros(2).to(torch.float64)", "net.scale", "pass", ["GI379"]),
-        ("scale = torch.zeros(1)", "scale", "scale.requires_grad = True", []),
+        ("scale = torch.zeros(1)", "scale", "scale.requires_grad = True", ["GI304"]),  # nothing uses it
         ("scale = torch.zeros(1)", "scale", "scale += 1", []),
         ("scale = nn.Parameter(torch.zeros(1), requires_grad=False)", "scale", "pass", []),
         ("scale = torch.zeros(1).requires_grad_(False)", "scale", "pass", []),

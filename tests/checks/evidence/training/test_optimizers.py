@@ -138,6 +138,27 @@ def late(*, steps: int = 4, each: bool = False, is_zero: bool = True, other: boo
     return log.of(one).num_late
 
 
+def kept(num_zero: int, *, other: bool = False) -> int:
+    """Step an optimizer with its scheduler, whose first factors are 0: how many steps that has cost."""
+    log = Optimizers(Recorder())
+    one = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)
+    second = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(one, lambda step: step // num_zero)
+    for _ in range(num_zero + 1):
+        for optimizer in (one, second) if other else (one,):
+            log.before_step(optimizer, sys._getframe())
+            optimizer.step()
+            log.after_step(optimizer, is_idle=False)
+        scheduler.step()
+        log.schedule(scheduler, sys._getframe(), had_backward=True)
+    return log.of(one).num_at_zero
+
+
+def test_a_schedule_that_is_0_for_long_is_noted() -> None:
+    """Unless another optimizer learns meanwhile."""
+    assert [kept(19), kept(20), kept(31), kept(31, other=True)] == [0, 20, 31, 0]
+
+
 def test_a_warm_up_of_which_the_first_epoch_is_lost() -> None:
     """Where each batch has its own step, one is; another optimizer may learn before."""
     assert late() == 4
