@@ -200,9 +200,12 @@ class GradientUse:
         for one in self._parameters.values():
             one.used, one.is_added_to = None, False
 
-    def repeated_step(self) -> None:
-        """Note a step that repeats others."""
+    def repeated_step_begins(self) -> None:
+        """Note that a step begins which repeats others; it may be looked at again before it ends, in its closure."""
         self.num_steps += 1
+
+    def repeated_step_ends(self) -> None:
+        """Note that it has ended."""
         self.num_steps_done = self.num_steps
 
     def wake(self) -> None:

@@ -305,6 +305,7 @@ class TrainingLog:
         frame = sys._getframe(1)
         with plain_tensors_only():
             if self.is_resting:
+                self._gradients.repeated_step_begins()
                 self._optimizers.before_step(optimizer, frame)
                 return
             self._gradients.before_step(optimizer, frame)
@@ -337,7 +338,7 @@ class TrainingLog:
         """Note a step that repeats others."""
         was_idle = bool(self._optimizers.of(optimizer).num_idle)
         self._optimizers.after_step(optimizer, is_idle=was_idle and self._gradients.is_idle(optimizer))
-        self._gradients.repeated_step()
+        self._gradients.repeated_step_ends()
         self._sharing.stepped()
 
     def _on_compiled(self, is_entered: bool, caller: FrameType | None) -> None:  # as the recorder calls it

@@ -178,6 +178,21 @@ def test_one_gradient_that_is_not_used_is_no_habit() -> None:
     assert loop.found() == []
 
 
+def test_a_step_that_is_looked_at_again_inside_of_its_closure_is_one_step() -> None:
+    """A line search clears and computes gradients several times in each."""
+    loop = Loop()
+    for _ in range(3):
+        loop.log.repeated_step_begins()
+        loop.log.wake()
+        for _ in range(3):
+            loop.clear()
+            loop.backward()
+        loop.log.after_step(loop.optimizer)
+        loop.step()
+
+    assert loop.found() == []
+
+
 def test_a_gradient_that_was_read_is_used() -> None:
     """By the program's own code."""
     loop = Loop()
