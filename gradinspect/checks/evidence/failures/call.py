@@ -113,15 +113,16 @@ def _first_words(text: str) -> str:
 
 
 def _calls_torch(step: TracebackType) -> bool:
-    """Return whether a statement names a module of torch, or something that is defined in one."""
+    """Return whether a statement names torch, or something that is defined there, and no other module."""
+    packages = set[str]()
     for node in _names_in(_file(step), step.tb_lineno):
         while isinstance(node, ast.Attribute):
             node = node.value  # noqa: PLW2901  # the name that the chain begins with
         value = _value(node, step.tb_frame)
         name = value.__name__ if type(value) is ModuleType else getattr_static(value, "__module__", None)
-        if type(name) is str and name.partition(".")[0] == "torch":
-            return True
-    return False
+        if type(name) is str and (type(value) is ModuleType or name.startswith("torch.")):
+            packages.add(name.partition(".")[0])
+    return packages == {"torch"}
 
 
 def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:

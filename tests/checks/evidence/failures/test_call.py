@@ -1,5 +1,6 @@
 """The call of torch that ended a program, and the tensors of its statement."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,7 @@ def test_a_statement_without_tensors_is_of_torch_if_it_names_torch(tmp_path: Pat
     assert found is not None
     assert (found.tensors, found.error) == ((), "zeros: Dimension size must be non-negative")
     assert _failed(lambda: int("x"), tmp_path) is None
+    assert _failed(lambda: torch.tensor(math.sqrt(-1)), tmp_path) is None
 
 
 def test_the_layer_inside_of_a_module_is_named(tmp_path: Path) -> None:
