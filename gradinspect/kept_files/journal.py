@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from json import dumps
-from os import O_APPEND, O_CREAT, O_RDONLY, O_WRONLY, SEEK_SET, close, fstat, getpid, lseek, pread, stat_result, write
+from os import O_APPEND, O_CREAT, O_RDONLY, O_WRONLY, SEEK_SET, close, fstat, getpid, lseek, read, stat_result, write
 from os import open as open_file
 from time import monotonic_ns
 from typing import Any
@@ -58,7 +58,7 @@ class Journal:
         except OSError:
             return _Known(b"")
         try:
-            head = pread(descriptor, _HEAD_SIZE, 0)
+            head = read(descriptor, _HEAD_SIZE)
             known = self._known.get(path)
             if known is None or known.head != head:
                 known = self._known[path] = _Known(head)

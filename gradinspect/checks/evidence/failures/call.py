@@ -171,7 +171,7 @@ def _described(
 def _extremes(tensor: torch.Tensor) -> tuple[int, int] | None:
     """Return the least and the greatest number of plain integers in memory, as labels and indices are."""
     is_plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided and tensor.device.type == "cpu"
-    if not is_plain or tensor.dtype not in _INTEGERS or not 0 < tensor.numel() <= MAX_NUMBERS:
+    if not is_plain or tensor.dtype not in _INTEGERS or not 0 < ops.numel(tensor) <= MAX_NUMBERS:
         return None
     try:
         return int(ops.item(ops.min(tensor))), int(ops.item(ops.max(tensor)))
