@@ -14,7 +14,7 @@ from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_pro
 from gradinspect.cli.verbs import VERBS, VerbGroup
 from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.isolation import OwnSearchPath
-from gradinspect.kept_files import run as kept_files
+from gradinspect.kept_files.problems import problems
 from gradinspect.ranks.job import check_environment, this_job
 from gradinspect.units import brief
 
@@ -92,7 +92,7 @@ def exit_code_of(run: Callable[[], object], words: Sequence[str], say: Callable[
     """
     try:
         code = _answer(run, words, say)
-        for problem in kept_files.problems():
+        for problem in problems():
             say(problem)
     except OSError as error:  # without the name of a file
         finish_output()

@@ -31,6 +31,7 @@ from gradinspect.isolation import OwnBuiltins
 from gradinspect.kept_files import undo
 from gradinspect.kept_files.journal import Journal
 from gradinspect.kept_files.keeper import ASIDE, Keeper
+from gradinspect.kept_files.problems import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +57,6 @@ class _Command:
         self.is_watching = False
         self.others: set[int] = set()  # threads that do not run the program
         self._not_kept: tuple[str, ...] = ()
-        self._problems: list[str] = []
 
     def begin(self) -> None:
         if self._folder or not undo.HAS_LOCKS:
@@ -75,7 +75,7 @@ class _Command:
             os.register_at_fork(after_in_child=self._forked)
         atexit.register(self._end)
         with suppress(OSError), self._unheard():
-            self._problems.extend(undo.recover(self._folder))
+            note(*undo.recover(self._folder))
 
     def _forked(self) -> None:
         self._lock, here = RLock(), get_ident()
@@ -132,11 +132,7 @@ class _Command:
         if not self._folder or getpid() != self._pid:
             return
         with self._unheard():
-            self._problems.extend(undo.undo(self._journal))
-
-    def problems(self) -> tuple[str, ...]:
-        found, self._problems = tuple(dict.fromkeys(self._problems)), []
-        return found
+            note(*undo.undo(self._journal))
 
     def _end(self) -> None:
         """Undo the rest, as the process ends; the program's own exit handlers have run."""
@@ -171,11 +167,6 @@ def kept() -> Iterator[None]:
 def put_back() -> None:
     """Undo what programs have changed so far, in the process that has begun; the others leave it to that one."""
     _command.put_back()
-
-
-def problems() -> tuple[str, ...]:
-    """Return a sentence about each file that was not put back."""
-    return _command.problems()
 
 
 def about_to_write(path: Any) -> None:

@@ -16,6 +16,7 @@ RANDOM_CALLS = """
 import os, random, shutil, sqlite3, sys
 from pathlib import Path
 from gradinspect.kept_files import run
+from gradinspect.kept_files.problems import problems
 
 NAMES = ["a", "b", "d/a", "d/b", "d/e/a", "f/a"]
 FOLDERS = ["d", "d/e", "f", "g"]
@@ -90,7 +91,7 @@ for seed in range(int(sys.argv[1])):
         num_changed += state() != before
     run.put_back()
     assert state() == before, (seed, {k: (before.get(k), state().get(k)) for k in {*before, *state()}})
-    assert run.problems() == (), seed
+    assert problems() == (), seed
     os.chdir("..")
 assert num_changed > int(sys.argv[1]) // 2, num_changed
 print("done")
