@@ -117,7 +117,12 @@ def field_of(detail: Detail) -> str:
 
 def describe(detail: Detail) -> str:
     """Write what differs of a node as text."""
-    return f"{field_of(detail)}: {detail.before or '(none)'} → {detail.after or '(none)'}"
+    return f"{field_of(detail)}: {change_of(detail)}"
+
+
+def change_of(changed: Detail | ChangedLine) -> str:
+    """Write what was and what is: `relu → gelu`."""
+    return f"{changed.before or '(none)'} → {changed.after or '(none)'}"
 
 
 def described(row: ChangedRow, limit: int | None = None) -> list[str]:

@@ -17,6 +17,7 @@ from gradinspect.renderers.diff_words import (
     Side,
     StepDiff,
     apart_from_lines,
+    change_of,
     class_words,
     described,
     first_values,
@@ -177,7 +178,7 @@ def render_diff_github(diff: GraphDiff, failures: Sequence[str], path_of: Callab
 
 
 def _line_annotation(line: ChangedLine, path_of: Callable[[str], str]) -> str:
-    text = f"line of {format_count(len(line.nodes), 'node')}: {line.before or '(none)'} → {line.after or '(none)'}"
+    text = f"line of {format_count(len(line.nodes), 'node')}: {change_of(line)}"
     return f"::notice{_where(line.place, path_of)}title=gradinspect diff::{escape_message(text)}"
 
 

@@ -21,6 +21,7 @@ from gradinspect.renderers.diff_words import (
     SIGNS,
     ChangedLine,
     apart_from_lines,
+    change_of,
     class_words,
     described,
     first_values,
@@ -98,7 +99,7 @@ class _Lister:
         return PageDifference(
             sign=SIGNS["changed"],
             words=format_count(len(line.nodes), "node"),
-            details=(brief(f"{line.before or '(none)'} → {line.after or '(none)'}", MAX_TEXT),),
+            details=(brief(change_of(line), MAX_TEXT),),
             line=line.place,
             nodes=tuple(self._after[number] for number in line.nodes[:MAX_PLACES]),
         )

@@ -8,7 +8,7 @@ are looked up without running code of the program.
 
 import ast
 import dis
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import getattr_static
 from itertools import islice
 from pathlib import Path
@@ -82,9 +82,10 @@ def failed_call(
     frames = [step.tb_frame for step in deeper]
     with plain_tensors_only():
         refused = next(_refusing(last), None)
-        values = dict(_values(last))
+        values = _values(last)
         layer = failed_layer(frames, values)
-        tensors = tuple(_described([*_named(last), *([] if layer is None else layer.tensors)], flow, recorder, folder))
+        named = [*_named(values), *(() if layer is None else layer.tensors)]
+        tensors = tuple(_described(named, flow, recorder, folder))
         tensors = tensors or tuple(_sparse(refused, last, recorder, folder, origin))
         shared = tuple(islice(shared_parameters(frames, last.tb_frame), MAX_SHARED))
         lists = () if tensors or shared else tuple(islice(unregistered_lists(values), MAX_LISTS))
@@ -235,15 +236,14 @@ def _switched_off(call: int, flow: Dataflow, recorder: Recorder, folder: Path) -
     return None if number is None else recorder.frames.record(number, folder)
 
 
-def _values(step: TracebackType) -> Iterator[tuple[str, Any]]:
-    """Yield what a statement names."""
-    for node in _names_in(_file(step), step.tb_lineno):
-        yield ast.unparse(node), _value(node, step.tb_frame)
+def _values(step: TracebackType) -> dict[str, Any]:
+    """Return what a statement names, as it writes it."""
+    return {ast.unparse(node): _value(node, step.tb_frame) for node in _names_in(_file(step), step.tb_lineno)}
 
 
-def _named(step: TracebackType) -> Iterator[tuple[str, torch.Tensor]]:
+def _named(values: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the tensors that a statement names; of a module those that it holds itself."""
-    for written, value in _values(step):
+    for written, value in values.items():
         if isinstance(value, torch.Tensor):
             yield written, value
         elif isinstance(value, nn.Module):

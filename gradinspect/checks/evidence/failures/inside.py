@@ -87,9 +87,9 @@ def _members(group: Mapping[str, Any]) -> list[Any]:
     return held if type(held) is list else []
 
 
-def _names(program: FrameType) -> dict[int, list[str]]:
+def _names(program: FrameType) -> dict[int, dict[str, None]]:
     """Return all names of each parameter in the modules of variables: a tied one has several."""
-    found: dict[int, list[str]] = {}
+    found: dict[int, dict[str, None]] = {}
     seen = set[int]()
     for variable, value in variables_from(program, outermost_first=True):
         if not isinstance_safely(value, (nn.Module,)) or id(value) in seen:
@@ -97,10 +97,7 @@ def _names(program: FrameType) -> dict[int, list[str]]:
         seen.add(id(value))
         for path, module in named_modules(value):
             for own, parameter in own_parameters(module).items():
-                name = ".".join(filter(None, (variable, path, own)))
-                found.setdefault(id(parameter), [])
-                if name not in found[id(parameter)]:
-                    found[id(parameter)].append(name)
+                found.setdefault(id(parameter), {})[".".join(filter(None, (variable, path, own)))] = None
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from gradinspect.checks.evidence.failures.call import _named, _steps, failed_call
+from gradinspect.checks.evidence.failures.call import _named, _steps, _values, failed_call
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.failures import FailedCall
 from gradinspect.recording.recorder import Recorder
@@ -146,7 +146,7 @@ def test_no_property_of_the_program_runs() -> None:
         return x.view(7) if reader else reader.weight
 
     steps = list(_steps(_error_of(fails).__traceback__))
-    assert [name for name, _ in _named(steps[-1])] == ["x"]
+    assert [name for name, _ in _named(_values(steps[-1]))] == ["x"]
 
 
 def test_an_optimizer_that_refuses_sparse_gradients_names_their_parameters(tmp_path: Path) -> None:
