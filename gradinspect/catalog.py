@@ -167,10 +167,10 @@ def write_cached(file: Path, catalog: Catalog) -> None:
 
 def parse_catalog(sources: Sources, version: str) -> Catalog:
     """Build the catalog with the code of torch's own build."""
-    # Imported here, because a cached catalog needs none of it.
-    from torchgen.api.autograd import match_differentiability_info  # noqa: PLC0415
-    from torchgen.gen import parse_native_yaml  # noqa: PLC0415
-    from torchgen.packaged.autograd.load_derivatives import load_derivatives  # noqa: PLC0415
+    # ruff: noqa: PLC0415  # a cached catalog needs none of it
+    from torchgen.api.autograd import match_differentiability_info
+    from torchgen.gen import parse_native_yaml
+    from torchgen.packaged.autograd.load_derivatives import load_derivatives
 
     paths = [str(file) for file in sources]
     infos, _ = load_derivatives(*paths)
@@ -272,7 +272,7 @@ def _readable_attributes(info: Info) -> tuple[str, ...]:
 
     Some saved values have none, such as TensorOptions. Only the generator knows which, so its bindings are used.
     """
-    from torchgen.packaged.autograd.gen_autograd_functions import (  # noqa: PLC0415
+    from torchgen.packaged.autograd.gen_autograd_functions import (
         PY_FUNCTION_PROPS_AND_GETTERS,
         process_function,
     )

@@ -30,6 +30,7 @@ PARTS = sorted(
     for path in PACKAGE.rglob("*.py")
     if not TORCH & set(path.parts) and path.stem != "__main__"
 )
+MOST_LATE_IMPORTS = 30
 OTHERS = {"sys", "os", "atexit", "finalize", "warnings"}  # of Python, whose private names are no matter of torch's
 TENSOR_METHODS = frozenset(
     [
@@ -87,6 +88,18 @@ def test_no_imports_go_in_a_circle() -> None:
     order = TopologicalSorter({name: imports.find_modules_directly_imported_by(name) for name in imports.modules})
 
     order.prepare()  # raises CycleError, with the circle
+
+
+def test_each_import_that_is_not_at_the_top_says_why() -> None:
+    """Ruff finds those without the mark; the reason stands behind it."""
+    marks = [
+        (str(file.relative_to(PACKAGE)), line.strip())
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "noqa: PLC0415" in line
+    ]
+    assert [where for where in marks if "#" not in where[1].partition("PLC0415")[2]] == []
+    assert len(marks) < MOST_LATE_IMPORTS
 
 
 def test_no_folder_has_more_than_twenty_files() -> None:

@@ -35,7 +35,7 @@ def import_session(imports: Imports, program: Program, request: Request) -> Modu
             ) from None
         raise _torch_import_error(imports, program, request, error) from None
     with without_collections():
-        from gradinspect.runner import session  # noqa: PLC0415
+        from gradinspect.runner import session  # noqa: PLC0415  # after torch, which it needs
 
     return session
 

@@ -7,7 +7,6 @@ from gradinspect.observers.memory.storage_ledger import StorageMaker
 from gradinspect.recording.values.storages import plain_tensors
 from gradinspect.torch_api.devices.allocations import running_node
 from gradinspect.torch_api.distributed.fake_ranks import collective_name, group_size, is_collective
-from gradinspect.torch_api.modes import TorchDispatchMode
 
 MAX_SENT = 100_000
 _OF_ONE_PART = {"scatter": 0, "gather": 1}  # which argument is each rank's part; only the root has the whole
@@ -22,8 +21,8 @@ class Sent(NamedTuple):
     maker: StorageMaker
 
 
-class CollectiveLog(TorchDispatchMode):
-    """Lists collectives while it is active.
+class CollectiveLog:
+    """Lists collectives: its `add` is an `OperatorListener`.
 
     Args:
         maker: Says what runs now, given the operator's name and the backward node that runs.
@@ -32,23 +31,19 @@ class CollectiveLog(TorchDispatchMode):
 
     def __init__(self, maker: Callable[[str, Any], StorageMaker], world_size: int) -> None:
         """Start with none."""
-        super().__init__()
         self.sent: list[Sent] = []
         self._maker = maker
         self._world_size = world_size
 
-    def __torch_dispatch__(
-        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Run the operator, and note it if it is one."""
-        result = func(*args, **(kwargs or {}))
-        if is_collective(func) and len(self.sent) < MAX_SENT:
-            name, size = collective_name(func), group_size(args) or self._world_size
-            num_bytes = max(sum(tensor.nbytes for tensor in plain_tensors(part)) for part in (*args, result))
-            if name in _OF_ONE_PART:
-                num_bytes = size * sum(tensor.nbytes for tensor in plain_tensors(args[_OF_ONE_PART[name]]))
-            self.sent.append(Sent(name, num_bytes, size, _in_its_step(self._maker(str(func), running_node()))))
-        return result
+    def add(self, func: Any, args: tuple[Any, ...], _kwargs: object, result: Any) -> None:
+        """Note an operator that has run, if it is one."""
+        if not is_collective(func) or len(self.sent) >= MAX_SENT:
+            return
+        name, size = collective_name(func), group_size(args) or self._world_size
+        num_bytes = max(sum(tensor.nbytes for tensor in plain_tensors(part)) for part in (*args, result))
+        if name in _OF_ONE_PART:
+            num_bytes = size * sum(tensor.nbytes for tensor in plain_tensors(args[_OF_ONE_PART[name]]))
+        self.sent.append(Sent(name, num_bytes, size, _in_its_step(self._maker(str(func), running_node()))))
 
 
 def _in_its_step(maker: StorageMaker) -> StorageMaker:

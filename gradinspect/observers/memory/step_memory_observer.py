@@ -37,6 +37,7 @@ from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Allocation, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label, Purposes
 from gradinspect.observers.memory.storage_tracker import StorageTracker
+from gradinspect.observers.operator_calls import OperatorCalls
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.names.variables import variables_from
 from gradinspect.recording.outputs import has_graph
@@ -160,8 +161,11 @@ class StepMemoryObserver(Observer[StepMemory]):
         is_here = self._run.recorder.records_here
         steps = optimizer_steps(before=self._before_step, after=self._after_step, note=self.failed, is_here=is_here)
         self._run.recorder.on_compiled.append(self._on_compiled)
-        with steps, self._tracker, self._sent or nullcontext():
+        with steps, self._tracker, self._collectives():
             yield
+
+    def _collectives(self) -> AbstractContextManager[object]:
+        return nullcontext() if self._sent is None else OperatorCalls(self._sent.add, note=self.failed)
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a backward call; the program is stopped at the first one after as many steps as were asked for."""

@@ -4,16 +4,15 @@ A step begins with its first node. What runs before, as the frozen first layers 
 may be none that counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gradinspect.torch_api.devices.allocations import running_node
 from gradinspect.torch_api.flops import call_flops
-from gradinspect.torch_api.modes import TorchDispatchMode
 
 
-class FlopTally(TorchDispatchMode):
-    """Adds them up while it is active."""
+class FlopTally:
+    """Adds them up, operator by operator: its `add` is an `OperatorListener`."""
 
     def __init__(self, is_counting: Callable[[], bool], is_between: Callable[[], bool]) -> None:
         """Start at zero.
@@ -22,7 +21,6 @@ class FlopTally(TorchDispatchMode):
             is_counting: Whether the steps that count are still running.
             is_between: Whether no step is under way.
         """
-        super().__init__()
         self._flops = 0
         self._between = 0  # since the last step
         self.operators: set[str] = set()  # of forward: "aten.mm.default"
@@ -41,13 +39,10 @@ class FlopTally(TorchDispatchMode):
             self._flops += self._between if self._is_counting() else 0
             self._between = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Run the operator, and count it."""
+    def add(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+        """Count an operator that has run."""
         self._take()
-        result = func(*args, **(kwargs or {}))
-        flops = call_flops(func, args, kwargs or {}, result)
+        flops = call_flops(func, args, kwargs, result)
         if flops and self._is_counting():
             if self._is_between():
                 self._between += flops
@@ -55,4 +50,3 @@ class FlopTally(TorchDispatchMode):
                 self._flops += flops
             if running_node() is None:
                 self.operators.add(str(func))
-        return result

@@ -5,12 +5,11 @@ from typing import Any
 
 from gradinspect.analyses.planning.saved_code import NOWHERE
 from gradinspect.torch_api.fakes import FakeTensor
-from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.torch_api.operators import copying
 
 
-class MovedBytes(TorchDispatchMode):
-    """Adds them up while it is active."""
+class MovedBytes:
+    """Adds them up, operator by operator: its `add` is an `OperatorListener`."""
 
     def __init__(self, is_counting: Callable[[], bool]) -> None:
         """Start at zero.
@@ -18,15 +17,10 @@ class MovedBytes(TorchDispatchMode):
         Args:
             is_counting: Whether the steps that count are still running.
         """
-        super().__init__()
         self.num_bytes = 0
         self._is_counting = is_counting
 
-    def __torch_dispatch__(
-        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Run the operator, and count what it copies."""
-        result = func(*args, **(kwargs or {}))
+    def add(self, func: Any, args: tuple[Any, ...], _kwargs: object, _result: object) -> None:
+        """Count what an operator has copied."""
         if func in copying and isinstance(args[0], FakeTensor) and args[0].fake_device.type == NOWHERE:
             self.num_bytes += args[0].nbytes if self._is_counting() else 0
-        return result

@@ -11,6 +11,7 @@ import torch
 from gradinspect.analyses.planning.changes import NO_CHANGE, Offload, Plan
 from gradinspect.analyses.planning.planned_steps import PlannedSteps
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
+from gradinspect.observers.operator_calls import OperatorCalls, OperatorListener
 from gradinspect.observers.planning.flop_tally import FlopTally
 from gradinspect.observers.planning.held_variables import HeldVariables
 from gradinspect.observers.planning.module_uses import ModuleUses
@@ -75,9 +76,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
         """Change the program's modules, follow its memory, and count its work."""
         with ExitStack() as stack:
             if self._run.request.fake:
-                stack.enter_context(self._tally)  # first: it holds arguments, and the other mode counts who holds them
-                if self._offloads:  # else it would look at every operator for nothing
-                    stack.enter_context(self._moved)
+                # first: it holds arguments, and the mode of the steps' memory counts who holds them
+                stack.enter_context(OperatorCalls(*self._counted(), note=self.failed))
                 self._run.recorder.listeners.extend((self._loss, self._optimizers))
                 self._uses.written.attach(self._run.recorder, self.failed)
             stack.enter_context(optimizer_steps(before=self._optimizers.step, note=self.failed))
@@ -86,6 +86,10 @@ class StepPlanObserver(Observer[PlannedSteps]):
             stack.enter_context(self._zeroed)
             stack.enter_context(self._order)
             yield
+
+    def _counted(self) -> tuple[OperatorListener, ...]:
+        """Return what looks at operators, which costs each of them time."""
+        return (self._tally.add, self._moved.add) if self._offloads else (self._tally.add,)
 
     def _before_call(self) -> None:
         """Wait before the last step, in which other plans differ; a copy of this process goes on with each.

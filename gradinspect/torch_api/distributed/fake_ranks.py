@@ -78,7 +78,7 @@ def end_fake_ranks() -> None:
 def fake_rank_patches(rank: int, world_size: int, answering: "AnsweredCollectives") -> Iterator[Patch]:
     """Yield patches that answer each process group of a program by a fake one, and what a fake one cannot do."""
     import torch.distributed.device_mesh  # noqa: PLC0415  # the module docstring says why
-    import torch.nn.parallel.distributed  # noqa: PLC0415
+    import torch.nn.parallel.distributed  # noqa: PLC0415  # as above
 
     c10d = sys.modules[_C10D]
     yield from _everywhere("init_process_group", lambda original: _initializing(original, rank, world_size))
