@@ -84,6 +84,7 @@ def is_runner(file: str) -> bool:
 
 
 _UNKNOWN = object()
+MOST_FRAMES = 300  # of the user, the innermost: in a function that calls itself each call costs as much as it is deep
 
 
 class _KnownCode:
@@ -111,7 +112,7 @@ class FrameTable:
 
     @uncompiled
     def number_of(self, frame: FrameType | None) -> int | None:
-        """Intern the user's frames from this one outward.
+        """Intern the user's frames from this one outward, at most `MOST_FRAMES` of them.
 
         Returns:
             The number of the innermost one, or None if no frame is the user's.
@@ -129,6 +130,8 @@ class FrameTable:
             if known.is_users:
                 chain += (id(code), frame.f_lasti)
                 users.append(frame)
+                if len(users) == MOST_FRAMES:
+                    break
             elif known.is_runner:
                 break
             frame = frame.f_back

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from gradinspect.recording import recorder
 from gradinspect.recording.frames import (
+    MOST_FRAMES,
     RUNNERS,
     FrameTable,
     file_of,
@@ -237,3 +238,23 @@ def test_without_a_line_of_the_program_the_innermost_of_a_package_counts() -> No
     thread.join()
 
     assert [frame and frame.f_code.co_name for frame in seen] == ["inner", None]
+
+
+@pytest.mark.parametrize("depth", [10, MOST_FRAMES + 1, 2 * MOST_FRAMES])
+def test_of_a_function_that_calls_itself_the_innermost_frames_are_kept(depth: int) -> None:
+    """An operator in the deepest call of thousands costs no more than one in the three-hundredth."""
+    table = FrameTable()
+    found: list[int | None] = []
+
+    def down(left: int) -> None:
+        if left:
+            down(left - 1)
+        else:
+            found.append(table.number_of(sys._getframe()))
+
+    down(depth)
+    lines = [line for code, line in table.chain(found[0] or 0) if code is down.__code__]
+    first = down.__code__.co_firstlineno
+    assert lines[:2] == [first + 4, first + 2]
+    assert len(lines) == min(depth + 1, MOST_FRAMES)
+    assert len(list(table.lines())) <= MOST_FRAMES
