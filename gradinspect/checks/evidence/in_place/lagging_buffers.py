@@ -5,7 +5,8 @@ Two modules are a model and its copy if they are of one class, with the same nam
 parameters of the first and none of the second, and the second's change all the same. Its buffers lag if none of those
 that change in the model has changed in the copy from look to look, while its parameters did. That matters only if the
 copy is called, and the layers with these buffers are in eval mode: in train mode they have statistics of their own.
-A copy that is not called, as an average that gets its statistics at the end, is not reported.
+A copy that is not called, as an average that gets its statistics at the end, is not reported. One look is enough if the
+statistics that the copy is called with are those of a new layer.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -29,6 +30,8 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
 
 LEAST_LOOKS = 2  # in which the parameters had changed, and the buffers had not
+MOST_EXTRA = 16  # looks because a copy, or a model that is new, has been called
+_NEW = {"running_mean": 0.0, "running_var": 1.0}  # what all elements of a new layer's statistics are
 MAX_ELEMENTS = 1 << 20  # of all buffers of a model; larger ones are not compared
 MAX_PARAMETERS = 4
 _Values: TypeAlias = dict[str, torch.Tensor]
@@ -44,6 +47,7 @@ class _Pair:
     buffers: _Values  # of the copy, at the first look
     sources: _Values  # of the model, at the first look
     parameters: _Values  # a few of the copy, at the last look
+    used: set[str] = field(default_factory=set)  # buffers with which the copy was called
     num_looks: int = 0  # that found new parameters and old buffers
     has_moved: bool = False  # the buffers of the copy
 
@@ -56,7 +60,11 @@ class _Living(NamedTuple):
 
 @dataclass
 class LaggingBuffersLog:
-    """Compares copies with their models, in the calls whose number is a power of two. NOTE [Lagging]."""
+    """Compares copies with their models, in some calls. NOTE [Lagging].
+
+    They are those whose number is a power of two, and some of those before which a copy was called, as in an evaluation
+    after each epoch, or a module that had not been called before.
+    """
 
     recorder: Recorder
     gradients: GradientUse
@@ -65,17 +73,22 @@ class LaggingBuffersLog:
     _pairs: dict[int, _Pair] = field(default_factory=dict)  # by the same
     _passed_over: dict[int, tuple[ReferenceType[nn.Module], _Values]] = field(default_factory=dict)  # not compared
     _num_calls: int = 0
-    _num_windows: int = 0  # of the recorder, at the last look
+    _num_extra: int = 0  # looks
+    _num_windows: int = 0  # of the recorder, at the last call
+    _called: set[int] = field(default_factory=set)  # modules by their numbers, since the last look
+    _known: set[int] = field(default_factory=set)  # all that were called
 
     def begin(self) -> None:
         """Look at the models before a backward call."""
         self._num_calls += 1
-        if self._num_calls.bit_count() > 1 or is_capturing() or is_transforming():
-            return
         windows = self.recorder.module_windows[self._num_windows :]
         self._num_windows += len(windows)
-        numbers = {window.module for window in windows}
-        called = {id(module) for number in numbers if (module := self.recorder.modules[number]()) is not None}
+        self._called.update(window.module for window in windows)
+        if not self._is_due() or is_capturing() or is_transforming():
+            return
+        self._known |= self._called
+        called = {id(module) for number in self._called if (module := self.recorder.modules[number]()) is not None}
+        self._called.clear()
         reached = {id(tensor) for one in self.gradients.parameters() if (tensor := one.tensor()) is not None}
         with Unobserved():
             for key, pair in self._pairs.items():
@@ -83,9 +96,19 @@ class LaggingBuffersLog:
             for one in _copies(self.recorder.called_modules(), reached):
                 why = _why_not_compared(one)
                 if why is None:
-                    self._remember(one)
+                    self._remember(one, called)
                 else:
                     self._pass_over(one.copy, why)
+
+    def _is_due(self) -> bool:
+        """Return whether to look now."""
+        if self._num_calls.bit_count() == 1:
+            return True
+        is_news = not self._called <= self._known or any(
+            id(self.recorder.modules[number]()) in self._pairs for number in self._called
+        )
+        self._num_extra += is_news and self._num_extra < MOST_EXTRA
+        return is_news and self._num_extra < MOST_EXTRA
 
     def _pass_over(self, copy: nn.Module, why: str) -> None:
         """Count what is not compared, once its parameters change: what is frozen follows nothing."""
@@ -97,14 +120,15 @@ class LaggingBuffersLog:
             self._passed_over[id(copy)] = ref(copy), {}
             self.recorder.errors.pass_over("copy of a model, for its buffers", why)
 
-    def _remember(self, one: _Living) -> None:
+    def _remember(self, one: _Living, called: Collection[int]) -> None:
         known = self._pairs.get(id(one.copy))
         if known is not None and known.copy() is one.copy:
             return
         buffers, sources = _copied(_buffers(one.copy)), _copied(_buffers(one.model))
-        self._pairs[id(one.copy)] = _Pair(
-            ref(one.model), ref(one.copy), buffers, sources, _copied(_few_parameters(one.copy))
-        )
+        parameters = _copied(_few_parameters(one.copy))
+        has_followed = bool(_changed(parameters, _few_parameters(one.model)))  # else it may be as it was made
+        used = {name for name in buffers if has_followed and _is_used(one.copy, name, called)}
+        self._pairs[id(one.copy)] = _Pair(ref(one.model), ref(one.copy), buffers, sources, parameters, used)
 
     def _look(self, key: int, pair: _Pair, called: Collection[int]) -> None:
         model, copy = pair.model(), pair.copy()
@@ -117,9 +141,11 @@ class LaggingBuffersLog:
             pair.has_moved = True
             self.found.pop(key, None)
             return
-        used = [name for name in moving if _is_used(copy, name, called)]
+        pair.used.update(name for name in moving if _is_used(copy, name, called))
+        used = [name for name in moving if name in pair.used]
         pair.num_looks += bool(is_followed and used)
-        if pair.num_looks >= LEAST_LOOKS and used:
+        is_sure = pair.num_looks >= LEAST_LOOKS or (is_followed and _are_new(copy, used))
+        if is_sure and used:
             line = next((line for one in now.values() if (line := self.written(one)) is not None), None)
             self.found[key] = LaggingBuffers(model=type(model).__name__, names=tuple(used), followed=line)
 
@@ -196,6 +222,13 @@ def _changed(before: _Values, now: _Values) -> list[str]:
 
 def _is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.device == other.device and one.dtype is other.dtype and ops.equal(one, ops.detach(other))
+
+
+def _are_new(copy: nn.Module, names: Sequence[str]) -> bool:
+    """Return whether these buffers are statistics with the values of a new layer."""
+    buffers = _buffers(copy)
+    new = [(buffers[name], _NEW[kind]) for name in names if (kind := name.rpartition(".")[2]) in _NEW]
+    return bool(new) and all(ops.item(ops.all(ops.eq(tensor, value))) for tensor, value in new)
 
 
 def _is_used(copy: nn.Module, name: str, called: Collection[int]) -> bool:

@@ -13,7 +13,7 @@ long as nothing that requires grad was read, the older ones are forgotten where 
 numbers stay, and a value that one of them made comes from a call that nothing is known of.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import Any
 from weakref import ReferenceType
@@ -253,6 +253,19 @@ class Dataflow:
         """Forget all storages, but keep the record."""
         self._memory.clear()
 
+    def enter(self, tensors: Iterable[torch.Tensor], number: int | None) -> None:
+        """Record which of the tensors come from NumPy, so that the next call has the number `len(calls)`.
+
+        Args:
+            tensors: What the next call has been given.
+            number: Its frame.
+        """
+        if self.num_pauses or len(self.calls) >= self._limit:
+            return
+        for tensor in tensors:
+            if not tensor.requires_grad and self._maker(tensor) is None:
+                self._enter_from_numpy(tensor, number)
+
     def read(self, tensor: torch.Tensor) -> Read:
         """Return the read of a tensor."""
         return self._reads(tensor)[-1]
@@ -265,7 +278,7 @@ class Dataflow:
         """Return a leaf that was read, if it is still alive."""
         return self.leaves[number]()
 
-    def _note(  # noqa: C901, PLR0912, PLR0913, PLR0917  # as above
+    def _note(  # noqa: PLR0913, PLR0917  # as above
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
@@ -277,9 +290,7 @@ class Dataflow:
         is_write = kind is CallKind.WRITES
         if not (inputs if kind is CallKind.TO_PYTHON else outputs):
             return
-        for tensor in inputs:
-            if not tensor.requires_grad and self._maker(tensor) is None:
-                self._enter_from_numpy(tensor, number)
+        self.enter(inputs, number)
         reads = self._all_reads(inputs)
         if is_write:
             reads = (*self._overwritten(outputs[0]), *reads)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy
 import pytest
 import torch
 from argument_facts import facts_of
@@ -28,3 +29,15 @@ def test_a_sum_of_as_many_rows_as_there_are_examples(term: Callable[[Tensor], Te
     found = facts_of(BatchSum, lambda: X.sum(1) + term(LAYER(X)))
 
     assert [one.shape for one in found] == [(8, 3)] * count
+
+
+def test_data_from_numpy_are_added_as_well() -> None:
+    """The sum is found by its number among all calls, and the data are a call that was not seen before."""
+    found = facts_of(
+        BatchSum,
+        lambda: (
+            torch.from_numpy(numpy.ones(8, "float32")) + LAYER(torch.from_numpy(numpy.ones((8, 3), "float32"))).sum()
+        ),
+    )
+
+    assert [one.shape for one in found] == [(8, 3)]
