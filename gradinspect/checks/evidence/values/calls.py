@@ -157,7 +157,7 @@ class TorchCallLog:
             self._recorder.errors.note(error)
             return None
 
-    def after(  # noqa: C901, PLR0912  # everything about one call; a function more would cost more than all branches
+    def after(  # noqa: C901, PLR0912, PLR0915  # everything about one call; a function more would cost more than all branches
         self, begun: _Begun, result: Any, start: int, end: int, number: int | None, frame: FrameType | None
     ) -> None:
         """Look at a call that has returned.
@@ -195,7 +195,12 @@ class TorchCallLog:
                     self._look_at_memory(begun, end, frame)
                 if looks and known.looked_at:
                     number = self._recorder.frames.number_of(frame) if number is None else number
-                    self._flow.enter(begun.inputs, number)
+                    for tensor in begun.inputs:
+                        if not tensor.requires_grad:
+                            kept = self._flow.made.get(id(tensor))
+                            if kept is None or kept.tensor() is not tensor:
+                                self._flow.enter(begun.inputs, number)  # a call of its own, if NumPy made it
+                                break
                     for log in known.looked_at:
                         log.note(known.plain, begun.args, begun.kwargs, number)
                 if known.kind is _SKIPPED:

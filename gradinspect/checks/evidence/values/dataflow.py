@@ -101,7 +101,7 @@ class Dataflow:
         self._num_prepared: int | None = None  # calls that were known as the first leaf was read
         self._limit = MOST_PREPARING  # calls by which there is something to do
         self._recorder = recorder
-        self._made: dict[int, _Made] = {}
+        self.made: dict[int, _Made] = {}
         self._older: dict[int, _Older] = {}
         self._from_torch: dict[int, HiddenRef] = {}  # id -> data that is not from NumPy, as was found once
         self._memory: dict[int, _Memory] = {}  # by the keys of storages, which may be gone
@@ -164,7 +164,7 @@ class Dataflow:
         self, name: str, inputs: list[Any], result: torch.Tensor, number: int | None, frame: FrameType | None
     ) -> None:
         """Record a call that has made one tensor: what `_all_reads` and `_add` do, in one go, for nearly all calls."""
-        made, last_write = self._made, self._last_write
+        made, last_write = self.made, self._last_write
         reads: list[Read] = []
         is_live = False
         for tensor in inputs:
@@ -212,7 +212,7 @@ class Dataflow:
         first, last = self._num_forgotten, len(self.calls) - MOST_PREPARING // 2
         self.calls[first:last] = [_FORGOTTEN] * (last - first)
         self._grad_off = {call: frame for call, frame in self._grad_off.items() if call >= last}
-        self._made = {tensor: made for tensor, made in self._made.items() if made.call >= last}
+        self.made = {tensor: made for tensor, made in self.made.items() if made.call >= last}
         self._memory = {key: one for key, one in self._memory.items() if max(one.made, one.written) >= last}
         self._older.clear()
         self._from_torch.clear()
@@ -313,7 +313,7 @@ class Dataflow:
         if call.is_write:
             self._last_write = number
         for output in outputs:
-            self._made[id(output)] = _Made(HiddenRef(output), number, output.requires_grad)
+            self.made[id(output)] = _Made(HiddenRef(output), number, output.requires_grad)
             storage = storage_of(output)
             if storage is None:
                 continue
@@ -359,7 +359,7 @@ class Dataflow:
         else:
             is_leaf = _is_leaf(tensor, is_live=is_live)
         leaf = self._leaf_number(tensor) if is_leaf else NO_LEAF
-        kept = self._made.get(id(tensor))
+        kept = self.made.get(id(tensor))
         made = kept.call if kept is not None and kept.tensor() is tensor else OUTSIDE
         if made != OUTSIDE and made >= self._last_write:  # nearly all: nothing was written since
             return (Read(made, leaf, is_live),)
@@ -392,7 +392,7 @@ class Dataflow:
         return None if memory is None or memory.storage() is None else memory
 
     def _maker(self, tensor: torch.Tensor) -> _Made | None:
-        kept = self._made.get(id(tensor))
+        kept = self.made.get(id(tensor))
         return kept if kept is not None and kept.tensor() is tensor else None
 
     def _overwritten(self, tensor: torch.Tensor) -> tuple[Read, ...]:
