@@ -25,6 +25,7 @@ class OtherPace(Record, frozen=True, kw_only=True):
     scheduler: str  # its class
     length: int  # of the schedule
     given: str  # as the program writes it: `T_max=epochs`
+    left: float = 1.0  # of the learning rate, after the last of its milestones
     num_scheduled: int
     num_steps: int  # of the optimizer
     optimizer: str

@@ -70,7 +70,7 @@ class ScheduleLog:
             found = pace.other()
             if found is not None:
                 yield OtherPace(
-                    counts=found.counts, scheduler=pace.name, length=pace.length, given=found.given,
+                    counts=found.counts, scheduler=pace.name, length=pace.length, given=found.given, left=pace.left,
                     num_scheduled=pace.num_scheduled, num_steps=pace.num_steps, optimizer=self._names[key],
                     scheduled=frame_of(pace.scheduled), made=self._line(found.made),
                 )  # fmt: skip

@@ -29,6 +29,20 @@ def test_epochs_and_batches_are_told_apart() -> None:
     assert seldom.remedy.startswith("Move train.py:9 into the loop over the batches")
 
 
+def test_milestones_say_how_much_of_the_rate_is_left() -> None:
+    """The others are all steps after the last one."""
+    (found,) = pace_findings(
+        OtherPace(
+            counts="epochs", scheduler="MultiStepLR", length=10, given="milestones=[7, 10]", num_scheduled=240,
+            num_steps=240, optimizer="opt", scheduled=STEPPED, left=0.01,
+        )
+    )  # fmt: skip
+
+    assert "had passed the last of them after 10 calls of step(). train.py:9 has called it 240 times" in found.text
+    assert found.text.endswith("all others were made with 0.01 times the learning rate.")
+    assert found.remedy == "Move train.py:9 out of the loop over the batches, so that it is called once per epoch."
+
+
 def test_a_plateau_of_batches_names_the_patience() -> None:
     """And what the scheduler is told."""
     fact = PlateauOfBatches(loss="loss", patience=3, num_told=50, optimizer="opt", scheduled=STEPPED)
