@@ -11,6 +11,7 @@ import typer
 from gradinspect.cli.options.command_line import split_arguments, unknown_option, usage_sentence, with_verb
 from gradinspect.cli.output.bug_report import report_bug, versions_of_all
 from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
+from gradinspect.cli.running.leaving import leave
 from gradinspect.cli.verbs import VERBS, VerbGroup
 from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.isolation import OwnSearchPath
@@ -59,11 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         --continue, the exit code of the script.
     """
     try:
-        return _main(arguments)
+        code = _main(arguments)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        code = INTERRUPTED
     except Exception as error:  # outside any verb, as where the ranks of a job meet
-        return report_bug(error, print_problem)
+        code = report_bug(error, print_problem)
+    return leave(code)
 
 
 def _main(arguments: Sequence[str] | None) -> int:

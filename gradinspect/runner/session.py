@@ -192,6 +192,11 @@ class Session(Generic[T]):
         if self._request.job is not None:
             stack.enter_context(fake_ranks(self._request.job))
 
+    @property
+    def was_stopped(self) -> bool:
+        """Whether the program was stopped before its end."""
+        return self._run.stopper.is_stopping
+
     def stop_from_outside(self, exit_code: int, patience_s: float) -> None:
         """End the program because of what other ranks did, from a thread of ours."""
         self._run.stopper.stop_from_outside(exit_code, patience_s)

@@ -91,3 +91,33 @@ def test_an_error_without_a_text(tmp_path: Path) -> None:
 
     assert plain.stderr.splitlines() == traceback
     assert (watched.returncode, sentence) == (3, "gradinspect: The script failed before any backward call: Bad.")
+
+
+DAEMONS = """
+import atexit, sys, threading, time, torch
+sys.setswitchinterval(1e-5)
+torch.set_num_threads(1)
+def train():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    while True:
+        optimizer.zero_grad()
+        model(torch.randn(3, 4)).square().mean().backward()
+        optimizer.step()
+atexit.register(print, "handler")
+for _ in range(3):
+    threading.Thread(target=train, daemon=True).start()
+time.sleep(60)
+"""
+
+
+def test_daemon_threads_that_go_on_do_not_end_the_process_by_a_signal(tmp_path: Path) -> None:
+    """The rest of the program would have ended them; once in four times Python's end met one inside of torch."""
+    script = tmp_path / "script.py"
+    script.write_text(DAEMONS)
+    for _ in range(8):
+        done = gradinspect("trace", script)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith("handler\n")
+        assert "MeanBackward0" in done.stdout
+        assert done.stderr == ""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from gradinspect.cli.running.leaving import note_stop
 from gradinspect.cli.running.own_imports import import_packages, import_session, without_collections
 from gradinspect.cli.running.questions import Question
 from gradinspect.cli.running.ranks import RankedAnswer, presence
@@ -82,7 +83,11 @@ def _run(
     with without_collections():
         run = session.Session(program, request, make_observer, imports, report_alone, signs.call_reached)
     signs.watch(run, session.whereabouts, goes_on=request.goes_on, stops_together=question.stops_together)
-    result = _result_of(run)
+    try:
+        result = _result_of(run)
+    finally:
+        if run.was_stopped:
+            note_stop()
     if not run.is_delivered:
         report_alone(result)
     if run.exit_code or run.failure:
