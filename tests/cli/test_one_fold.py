@@ -40,7 +40,7 @@ for _ in range(3):
     optimizer.step()
 """
 
-# stages of other sizes; the first has no shortcut, and only the last keeps what its last unit gives: all others share it
+# the first stage has no shortcut; only the last keeps what its last unit gives: all others share it with the next one
 STAGES = """\
 import torch
 from torch import nn

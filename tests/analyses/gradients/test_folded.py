@@ -116,7 +116,9 @@ def test_what_is_inside_of_folded_blocks_is_is_folded_and_else_stays_below_its_m
 
 def test_what_is_deep_inside_counts() -> None:
     """A stage with a shortcut somewhere inside is not one without, as in `memory` and `fit`."""
-    stages = [row for place in (3, 2, 1) for row in ((f"s{place}", 1.0), (f"s{place}.u", 1.0), (f"s{place}.u.conv", 1.0))]
+    stages = [
+        row for place in (3, 2, 1) for row in ((f"s{place}", 1.0), (f"s{place}.u", 1.0), (f"s{place}.u.conv", 1.0))
+    ]
     stages[3:3] = [("s3.u.shortcut", 1.0)]
     stages[7:7] = [("s2.u.shortcut", 1.0)]
 
