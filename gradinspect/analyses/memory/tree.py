@@ -185,9 +185,7 @@ def _aligned(parts: Sequence[ModuleBytes]) -> ModuleBytes:
 
 def _that_hold_any(modules: Sequence[ModuleBytes]) -> tuple[ModuleBytes, ...]:
     """Leave out modules that hold nothing."""
-    return tuple(
-        replace(module, children=_that_hold_any(module.children)) for module in modules if module.total_bytes
-    )
+    return tuple(replace(module, children=_that_hold_any(module.children)) for module in modules if module.total_bytes)
 
 
 MODULE_FIELDS: Final[Fields[ModuleBytes]] = {
