@@ -143,3 +143,26 @@ def test_a_module_is_named_without_those_around_it(browser: Any, tmp_path: Path)
         titles = [row.split(" | ")[0].split()[1] for row in row_texts(seen.page) if "Part" in row]
 
     assert titles == ["encoder_of_images", "head", "head.0", "layers.1", "layers.0"]
+
+
+def test_a_node_names_its_module_without_those_around_it(browser: Any, tmp_path: Path) -> None:
+    """The part that tells it from its neighbors is seen; the whole name is in the title."""
+    paths = ["encoder_of_images", "encoder_of_images.first_norm", "encoder_of_images.second_norm"]
+    modules = tuple(ModuleCall(path=path, class_name="Norm", parent=0 if place else None)
+                    for place, path in enumerate(paths))  # fmt: skip
+
+    def made(size: int) -> Graph:
+        nodes = (op("MulBackward0", number + 1, module=place, shape=(size,)) for number, place in enumerate((2, 1, 0)))
+        return graph(*nodes, leaf("x", size), modules=modules)
+
+    file = tmp_path / "diff.html"
+    both = [Side("a.json", ""), Side("b.json", "")]
+    file.write_text(render_sides(made(2), made(3), diff_graphs(made(2), made(3)), both))
+    with opened(browser, file, width=1300, height=900) as seen:
+        found = "[...document.querySelectorAll('.row:has(.tensor) .cell.a .what')]"
+        names = seen.page.evaluate(f"{found}.map((one) => [one.textContent, one.title])")
+
+    assert names[:2] == [
+        ["MulBackward0  second_norm Norm", "MulBackward0  encoder_of_images.second_norm Norm"],
+        ["MulBackward0  first_norm Norm", "MulBackward0  encoder_of_images.first_norm Norm"],
+    ]

@@ -92,7 +92,7 @@ def folded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:
     """
     around = list(_places_around(rows))
     inside = _names_inside(rows, around)
-    look = [(frozenset(inside.get(place, ())), *_look(row)) for place, row in enumerate(rows)]
+    look = [(inside.get(place), *_look(row)) for place, row in enumerate(rows)]
     first_of: dict[int | None, int | None] = {None: None}  # a row and the first of those that it is folded with
     for _, places in groupby(sorted(range(len(rows)), key=lambda place: rows[place].depth), lambda at: rows[at].depth):
         for found in alike(places, lambda at: (rows[at].path,), lambda at: (first_of[around[at]], look[at])):
@@ -116,14 +116,18 @@ def _nested(inside_of: dict[int | None, list[int]]) -> Iterator[int]:
         waiting += inside_of.get(place, [])[::-1]
 
 
-def _names_inside(rows: Sequence[FlowRow], around: Sequence[int | None]) -> dict[int, set[tuple[str, str]]]:
-    """Return for each row the names and classes of the modules directly inside of it."""
-    inside: dict[int, set[tuple[str, str]]] = {}
-    for row, outer in zip(rows, around, strict=True):
+def _names_inside(rows: Sequence[FlowRow], around: Sequence[int | None]) -> dict[int, frozenset[Hashable]]:
+    """Return for each row the names and classes of the modules inside of it, however deep."""
+    inside: dict[int, set[Hashable]] = {}
+    numbers: dict[Hashable, int] = {}
+    for place in reversed(range(len(rows))):  # what is inside comes behind what is around it
+        row, outer = rows[place], around[place]
         if outer is not None:
             name = pattern_of(row.path.removeprefix(rows[outer].path))
-            inside.setdefault(outer, set()).add((name, row.class_name))
-    return inside
+            contents = frozenset(inside.get(place, ()))
+            number = numbers.setdefault(contents, len(numbers))
+            inside.setdefault(outer, set()).add((name, row.class_name, number))
+    return {place: frozenset(found) for place, found in inside.items()}
 
 
 def unfolded_flow(rows: Sequence[FlowRow]) -> tuple[FoldedFlow, ...]:

@@ -35,19 +35,23 @@ class ModuleBytes(Record, frozen=True, kw_only=True):
         return self.between[0] < self.between[1]
 
 
-def module_tree(graph: Graph, memory: Memory, *, folds: bool = True) -> tuple[ModuleBytes, ...]:
+def module_tree(
+    graph: Graph, memory: Memory, *, folds: bool = True, keeps_empty: bool = False
+) -> tuple[ModuleBytes, ...]:
     """Measure each module; nodes outside any module come last.
 
     Args:
         graph: The graph.
         memory: Its storages.
         folds: Merge modules with the same class and the same submodules: NOTE [One fold] in `name_folding.py`.
+        keeps_empty: Keep modules that hold nothing: they are needed to see which blocks are equal.
     """
     builder = _Builder(graph)
     for held in extra_storages(memory):
         builder.count(builder.path_of(held.counted_by), held.num_bytes)
         builder.keep([builder.path_of(saver) for saver in held.savers], held.num_bytes)
-    return builder.children(_TOP, folds=folds)
+    tree = builder.children(_TOP, folds=folds)
+    return tree if keeps_empty else _that_hold_any(tree)
 
 
 class _Builder:
@@ -95,7 +99,6 @@ class _Builder:
 
     def children(self, path: str | None, *, folds: bool) -> tuple[ModuleBytes, ...]:
         found = [self._module(child, folds=folds) for child in self.inside.get(path, ())]
-        found = [module for module in found if module.total_bytes]
         if folds:
             found = [_merged(part) for part in alike(found, _labels, _signature)]
             found = [_merged(part) for part in alike(found, _labels, _look_of_blocks)]
@@ -127,16 +130,21 @@ def contents(module: ModuleBytes) -> tuple[Hashable, ...]:
     return (module.class_name, *((child.label, child.copies, contents(child)) for child in module.children))
 
 
+def contents_of_holder(module: ModuleBytes) -> tuple[Hashable, ...]:
+    """Return a key that is equal for such modules that all hold something, or all nothing."""
+    return (bool(module.total_bytes), *contents(module))
+
+
 def _signature(module: ModuleBytes) -> tuple[Hashable, ...]:
     """Return a key that is equal for equal modules; the last number in their names does not count."""
     stem, dot, last = module.label.rpartition(".")
-    return (stem + dot + pattern_of(last), *contents(module))
+    return (stem + dot + pattern_of(last), *contents_of_holder(module))
 
 
 def _look_of_blocks(module: ModuleBytes) -> Hashable:
     """Return what parts of blocks without a row of their own have in common: `layers.0.1` and `layers.1.1`."""
     stem, _, last = module.label.rpartition(".")
-    return (last, *contents(module)) if INDEX.search(stem) else module.path
+    return (last, *contents_of_holder(module)) if INDEX.search(stem) else module.path
 
 
 def _labels(module: ModuleBytes) -> tuple[str]:
@@ -171,7 +179,13 @@ def _range(modules: Sequence[ModuleBytes]) -> tuple[int, int]:
 def _aligned(parts: Sequence[ModuleBytes]) -> ModuleBytes:
     """Add up the same submodule of several modules; it keeps its own name."""
     merged = _merged(list(parts))
-    return replace(merged, label=parts[0].label, between=_range(parts) if parts[0].copies > 1 else (0, 0))
+    is_ranged = parts[0].copies > 1 or not all(part.total_bytes for part in parts)
+    return replace(merged, label=parts[0].label, between=_range(parts) if is_ranged else (0, 0))
+
+
+def _that_hold_any(modules: Sequence[ModuleBytes]) -> tuple[ModuleBytes, ...]:
+    """Leave out modules that hold nothing."""
+    return tuple(replace(module, children=_that_hold_any(module.children)) for module in modules if module.total_bytes)
 
 
 MODULE_FIELDS: Final[Fields[ModuleBytes]] = {

@@ -28,7 +28,7 @@ from gradinspect.analyses.memory.step import (
     on_device,
     phase_name,
 )
-from gradinspect.analyses.memory.tree import ModuleBytes, contents, module_tree
+from gradinspect.analyses.memory.tree import ModuleBytes, contents_of_holder, module_tree
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import alike, format_times, name_by_indices, odd_one
@@ -147,8 +147,8 @@ class OverviewPage(Page):
 
     def _modules(self, graph: Graph, held: Memory, room: int) -> Iterator[tuple[str, int]]:
         """Yield a row for each module, equal blocks as one, with what each of them holds if there is room."""
-        around, tree = _spread(module_tree(graph, held, folds=False)) if graph.modules else (None, ())
-        for group in alike(tree, lambda module: (module.path,), contents):
+        around, tree = _spread(_whole_tree(graph, held)) if graph.modules else (None, ())
+        for group in alike(tree, lambda module: (module.path,), contents_of_holder):
             sizes = [module.total_bytes for module in group]
             if group[0].label == OUTSIDE:
                 name = "(outside of these)" if around is not None else OUTSIDE
@@ -259,13 +259,14 @@ def _spread(tree: Sequence[ModuleBytes]) -> tuple[str | None, Sequence[ModuleByt
     around: str | None = None
     outside = 0
     while True:
-        modules = [module for module in tree if module.label != OUTSIDE]
+        modules = [module for module in tree if module.label != OUTSIDE and module.total_bytes]
         outside += sum(module.total_bytes for module in tree if module.label == OUTSIDE)
         largest = max(modules, key=lambda module: module.total_bytes, default=None)
-        if largest is None or not largest.children:
+        inside = _holders(largest)
+        if largest is None or not inside:
             break
         share = largest.total_bytes / (sum(module.total_bytes for module in modules) or 1)
-        blocks = alike(largest.children, lambda module: (module.path,), contents)
+        blocks = alike(inside, lambda module: (module.path,), contents_of_holder)
         if not _is_opened(share, blocks):
             break
         others = [module for module in modules if module is not largest]
@@ -273,9 +274,18 @@ def _spread(tree: Sequence[ModuleBytes]) -> tuple[str | None, Sequence[ModuleByt
             outside += sum(module.total_bytes for module in others)
             others = []
         outside += largest.own_bytes
-        around, tree = largest.path, [*largest.children, *others]
+        around, tree = largest.path, [*inside, *others]
     rest = ModuleBytes(label=OUTSIDE, path="", class_name="", total_bytes=outside)
     return around, [*modules, *([rest] if outside else [])]
+
+
+def _whole_tree(graph: Graph, held: Memory) -> tuple[ModuleBytes, ...]:
+    return module_tree(graph, held, folds=False, keeps_empty=True)
+
+
+def _holders(module: ModuleBytes | None) -> list[ModuleBytes]:
+    """List the modules inside of one that hold something."""
+    return [] if module is None else [inside for inside in module.children if inside.total_bytes]
 
 
 def _is_opened(share: float, inside: Iterable[Sequence[object]]) -> bool:

@@ -97,7 +97,7 @@ def without_our_frames(error: BaseException, *, only_own: bool = False) -> BaseE
 
     Args:
         error: The error.
-        only_own: Keep only frames of the program's own files, if there are any.
+        only_own: Keep only frames of the program's own files; where there are none, the innermost forward of a module.
     """
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
@@ -120,12 +120,17 @@ def _strip(traceback: types.TracebackType | None, *, only_own: bool) -> types.Tr
         if not code.co_filename.startswith((_OURS, "<frozen importlib")):
             kept.append(traceback)
         traceback = traceback.tb_next
-    own = [part for part in kept if only_own and is_own_file(part.tb_frame.f_code.co_filename)]
-    kept = own or kept
     stripped = None
-    for part in reversed(kept):
+    for part in reversed(_own(kept) if only_own else kept):
         stripped = types.TracebackType(stripped, part.tb_frame, part.tb_lasti, part.tb_lineno)
     return stripped
+
+
+def _own(parts: Sequence[types.TracebackType]) -> Sequence[types.TracebackType]:
+    """Keep what the reader can change; where all is in installed files, the layer that was given what it cannot use."""
+    own = [part for part in parts if is_own_file(part.tb_frame.f_code.co_filename)]
+    layers = [part for part in parts if part.tb_frame.f_code.co_name == "forward"]
+    return own or layers[-1:] or parts[-1:]
 
 
 def _calls_itself_by_our_mode(before: Sequence[types.TracebackType], code: types.CodeType) -> bool:

@@ -95,11 +95,11 @@ def test_what_is_inside_of_folded_blocks_stays_below_them() -> None:
     """Though another module ran between these blocks, and they have other numbers of parts."""
     rows = flow(
         ("b2", 1.0), ("b2.l1", 1.0), ("b2.l1.x", 1.0), ("b2.l2", 1.0), ("b2.l2.x", 1.0),
-        ("t", 1.0), ("t.x", 1.0), ("b1", 1.0), ("b1.l1", 1.0), ("b1.l1.y", 1.0),
+        ("t", 1.0), ("t.x", 1.0), ("b1", 1.0), ("b1.l1", 1.0), ("b1.l1.x", 1.0),
     )  # fmt: skip
 
     assert paths(rows) == [
-        ["b2", "b1"], ["b2.l1", "b2.l2"], ["b2.l1.x", "b2.l2.x"], ["b1.l1"], ["b1.l1.y"], ["t"], ["t.x"],
+        ["b2", "b1"], ["b2.l1", "b2.l2"], ["b2.l1.x", "b2.l2.x"], ["b1.l1"], ["b1.l1.x"], ["t"], ["t.x"],
     ]  # fmt: skip
 
 
@@ -111,6 +111,20 @@ def test_what_is_inside_of_folded_blocks_is_is_folded_and_else_stays_below_its_m
     assert paths(flow(("h2", 1.0), ("h2.a", 1.0), ("h1", 1.0), ("h1.a", 1.0))) == [["h2", "h1"], ["h2.a", "h1.a"]]
     assert paths(flow(("2", 1.0), ("2.a", 1.0), ("1", 1.0), ("1.b", 1.0), ("1.a", 1.0), ("0", 1.0), ("0.a", 1.0))) == [
         ["2", "0"], ["2.a", "0.a"], ["1"], ["1.b"], ["1.a"],
+    ]  # fmt: skip
+
+
+def test_what_is_deep_inside_counts() -> None:
+    """A stage with a shortcut somewhere inside is not one without, as in `memory` and `fit`."""
+    stages = [
+        row for place in (3, 2, 1) for row in ((f"s{place}", 1.0), (f"s{place}.u", 1.0), (f"s{place}.u.conv", 1.0))
+    ]
+    stages[3:3] = [("s3.u.shortcut", 1.0)]
+    stages[7:7] = [("s2.u.shortcut", 1.0)]
+
+    assert paths(flow(*stages)) == [
+        ["s3", "s2"], ["s3.u", "s2.u"], ["s3.u.conv", "s2.u.conv"], ["s3.u.shortcut", "s2.u.shortcut"],
+        ["s1"], ["s1.u"], ["s1.u.conv"],
     ]  # fmt: skip
 
 

@@ -128,3 +128,20 @@ def test_what_fails_is_named(folder: Path, options: tuple[str, ...], sentence: s
     assert done.returncode == 3
     assert done.stderr.splitlines()[-1] == f"gradinspect: {sentence}"
     assert "gradinspect/" not in done.stderr.replace(str(folder), "")
+
+
+@pytest.mark.parametrize("verb", ["trace", "fit"])
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [("model.py:Net()", "return self.fc(x)"), ("model.py:stacked()", "return F.linear(input, self.weight, self.bias)")],
+)
+def test_an_input_of_a_wrong_shape(folder: Path, verb: str, source: str, line: str) -> None:
+    """The program's own line is shown, or that of the layer where the program has none on the way; no others."""
+    model = folder / "model.py"
+    model.write_text(model.read_text() + "\ndef stacked():\n    return nn.Sequential(nn.Sequential(nn.Linear(4, 2)))\n")
+    done = gradinspect(verb, source, "--input", "5x3", cwd=folder)
+    lines = [text.strip() for text in done.stderr.splitlines()]
+
+    assert done.returncode == 3
+    assert [text for text in lines if text.startswith("File ")] == [lines[1]]
+    assert lines[2] == line

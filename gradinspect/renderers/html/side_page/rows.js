@@ -26,8 +26,14 @@ const counts = Object.fromEntries(MARKS.slice(1).map((mark) => [mark, sumsOf((id
 const numDiffering = sumsOf((id) => (differs(id) ? 1 : 0));
 const inside = (sums, { first, last }) => sums[last + 1] - sums[first];
 
+const around = new Map();  // a node -> the module call that its scope is in
+
 scopes.forEach((scope) => {  // a scope comes before those inside of it, which learn the module call around them
-  for (const item of scope.items.filter(isScope)) scopeOf(item).around = scope.module ?? scope.around;
+  const outer = scope.module ?? scope.around;
+  for (const item of scope.items) {
+    if (isScope(item)) scopeOf(item).around = outer;
+    else if (outer !== undefined) around.set(item, outer);
+  }
 });
 
 /** The name of a module without that of the one around it; an index keeps its parent. */
@@ -37,14 +43,22 @@ function nameInside(name, outer) {
   return name.slice(/\d/.test(name[start]) ? outer.lastIndexOf('.') + 1 : start);
 }
 
+/** The name of a module call on one side; '' if there is none. */
+const pathOf = (call, side) => (call === undefined || calls[call][side] < 0 ? '' : texts[calls[call][side]]);
+
+/** The class of a node, and its module as it is called inside of the one around it. */
+function nodeTitle(id, side, text) {
+  const [name, module] = text.split('  ');
+  return module ? `${name}  ${nameInside(module, pathOf(around.get(id), side))}` : text;
+}
+
 /** The text of a scope on one side; null if that graph does not have it. */
 function scopeTitle(scope, side) {
   if (!inside(present[side], scope)) return null;
   if (scope.module === undefined) return scope.times ? `${scope.title}  ×${scope.times.toLocaleString('en')}` : scope.title;
   const call = calls[scope.module];
   if (call[side] < 0) return null;
-  const outer = calls[scope.around]?.[side] ?? -1;
-  return `${nameInside(texts[call[side]], outer < 0 ? '' : texts[outer])}  ${texts[call[2]]}`;
+  return `${nameInside(texts[call[side]], pathOf(scope.around, side))}  ${texts[call[2]]}`;
 }
 
 /** The status of a scope: of its module call, or of all that is in it. */
@@ -102,7 +116,7 @@ function nodeCell(id, side) {
   const node = sideOf(id, side);
   if (!node) return missing(side);
   const [name, outputs, , leaves, , line, , bytes] = node;
-  return cell(side, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), part('quiet', `#${rows[id][side][0]}`), part('what', texts[name]),
+  return cell(side, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), part('quiet', `#${rows[id][side][0]}`), part('what', nodeTitle(id, side, texts[name]), texts[name]),
     part('tensor', outputs.map((place) => texts[place]).join(', ')), ...leaves.map(chip), ending(bytes, texts[line]));
 }
 

@@ -1,0 +1,114 @@
+"""The same blocks share a row on every screen of one program: NOTE [One fold] in `name_folding`."""
+
+import re
+from pathlib import Path
+
+import pytest
+from runs import gradinspect
+
+EQUAL = """\
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(16)
+        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+    def forward(self, x):
+        return x + self.mlp(self.norm(x))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(16, 16)
+        self.blocks = nn.ModuleList(Block() for _ in range(9))
+        self.head = nn.Linear(16, 16)
+    def forward(self, x):
+        x = self.embed(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+torch.manual_seed(0)
+net = Net()
+optimizer = torch.optim.AdamW(net.parameters())
+for _ in range(3):
+    loss = net(torch.arange(32).view(4, 8) % 16).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+# the first stage has no shortcut; only the last keeps what its last unit gives: all others share it with the next one
+STAGES = """\
+import torch
+from torch import nn
+
+class Unit(nn.Module):
+    def __init__(self, inside, outside):
+        super().__init__()
+        self.conv = nn.Conv2d(inside, outside, 3, padding=1)
+        self.relu = nn.ReLU()
+        self.shortcut = nn.Conv2d(inside, outside, 1) if inside != outside else None
+    def forward(self, x):
+        return self.relu(self.conv(x) + (x if self.shortcut is None else self.shortcut(x)))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.stage1 = nn.Sequential(Unit(8, 8), Unit(8, 8))
+        self.stage2 = nn.Sequential(Unit(8, 12), Unit(12, 12))
+        self.stage3 = nn.Sequential(Unit(12, 16), Unit(16, 16))
+        self.stage4 = nn.Sequential(Unit(16, 20), Unit(20, 20))
+        self.head = nn.Linear(20, 4)
+    def forward(self, x):
+        x = self.stage4(self.stage3(self.stage2(self.stage1(self.stem(x)))))
+        return self.head(x.mean((2, 3)))
+
+torch.manual_seed(0)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.01)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.randn(2, 3, 16, 16)).square().mean().backward()
+    optimizer.step()
+"""
+
+TABLES = {"overview": (), "memory": (), "grads": (), "fit": ()}  # that have a row for each module
+ALL = TABLES | {
+    "trace": (),
+    "saved": (),
+    "find": ("bytes>0",),
+    "diff": ("changed.py",),
+    "plan": ("--fit", "150KiB"),
+}  # `step` stops at nodes, and shows one at a time
+
+
+def outermost(screen: str, name: str) -> set[str]:
+    """Return the outermost blocks that rows stand for, `blocks.0-8`, `stage2-4`, without those that are the odd one."""
+    rows = re.sub(r"\S+: [\d.]+ times", "", screen)
+    return {found.group() for found in re.finditer(rf"\b{name}(?:\.\d+(?:-\d+)?|\d+(?:-\d+)?)", rows)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ALL)
+def test_equal_blocks(tmp_path: Path, verb: str) -> None:
+    """Nine equal blocks have one row in every answer."""
+    (tmp_path / "net.py").write_text(EQUAL)
+    (tmp_path / "changed.py").write_text(EQUAL.replace("GELU", "SiLU"))
+    screen = gradinspect(verb, "net.py", *ALL[verb], cwd=tmp_path, COLUMNS="100").stdout
+
+    assert "blocks.0-8" in outermost(screen, "blocks")
+
+
+@pytest.mark.parametrize("verb", TABLES)
+def test_stages_of_a_network(tmp_path: Path, verb: str) -> None:
+    """Those with the same modules inside share a row, whatever their sizes and whichever of them holds memory."""
+    (tmp_path / "net.py").write_text(STAGES)
+    screen = gradinspect(verb, "net.py", cwd=tmp_path, COLUMNS="100").stdout
+    rows = screen.partition("by module")[2] or screen  # `fit` names above them the one that is at work at the peak
+    modules = rows.partition("gradient of  ")[0]  # parameters of other sizes have rows of their own
+
+    assert outermost(modules, "stage") == {"stage1", "stage2-4"}
