@@ -195,6 +195,7 @@ class TorchCallLog:
                     self._look_at_memory(begun, end, frame)
                 if looks and known.looked_at:
                     number = self._recorder.frames.number_of(frame) if number is None else number
+                    self._flow.enter_given(begun.inputs, number)
                     for log in known.looked_at:
                         log.note(known.plain, begun.args, begun.kwargs, number)
                 if known.kind is _SKIPPED:

@@ -265,7 +265,7 @@ class Dataflow:
         """Return a leaf that was read, if it is still alive."""
         return self.leaves[number]()
 
-    def _note(  # noqa: C901, PLR0912, PLR0913, PLR0917  # as above
+    def _note(  # noqa: PLR0913, PLR0917  # as above
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
@@ -277,9 +277,7 @@ class Dataflow:
         is_write = kind is CallKind.WRITES
         if not (inputs if kind is CallKind.TO_PYTHON else outputs):
             return
-        for tensor in inputs:
-            if not tensor.requires_grad and self._maker(tensor) is None:
-                self._enter_from_numpy(tensor, number)
+        self.enter_given(inputs, number)
         reads = self._all_reads(inputs)
         if is_write:
             reads = (*self._overwritten(outputs[0]), *reads)
@@ -324,6 +322,14 @@ class Dataflow:
             return copied_by(frame)
         are_indices = detached and not any(ops.is_floating_point(output) for output in detached)
         return "integer" if are_indices else None  # max() and topk() return them beside the values
+
+    def enter_given(self, inputs: Sequence[torch.Tensor], number: int | None) -> None:
+        """Record what of some arguments comes from NumPy, so that the call that reads them is the next one."""
+        if self.num_pauses or self.is_full:
+            return
+        for tensor in inputs:
+            if not tensor.requires_grad and self._maker(tensor) is None:
+                self._enter_from_numpy(tensor, number)
 
     def _enter_from_numpy(self, tensor: torch.Tensor, number: int | None) -> None:
         """Record a call of torch.from_numpy where its result is first read: it is no torch function."""

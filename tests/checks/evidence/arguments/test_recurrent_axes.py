@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -74,3 +75,14 @@ def test_a_packed_sequence_has_no_axis_of_time() -> None:
         facts = [one for one in log.arguments.facts(lambda _number: None) if isinstance(one, LastAlongBatch)]
 
     assert facts == []
+
+
+def test_data_from_numpy_are_followed_too() -> None:
+    """They are entered where they are first read, which must not give the call that reads them another number."""
+    rnn = nn.RNN(3, 2)
+    with Recorder() as recorder, TorchCallLog(recorder, Dataflow(recorder)) as log:
+        for _ in range(3):
+            rnn(torch.from_numpy(np.ones((5, 4, 3), np.float32)))[0][:, -1]
+        facts = [one for one in log.arguments.facts(lambda _number: None) if isinstance(one, LastAlongBatch)]
+
+    assert [one.shape for one in facts] == [(5, 4)]
