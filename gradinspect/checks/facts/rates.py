@@ -30,6 +30,9 @@ class OtherPace(Record, frozen=True, kw_only=True):
     optimizer: str
     scheduled: Frame | None = None
     made: Frame | None = None
+    num_epochs: int = 0  # that a loop counts to, if all drops are early in it
+    epoch: int = 0  # the pass of this loop in which the last drop was
+    loop: Frame | None = None
 
 
 class PlateauOfBatches(Record, frozen=True, kw_only=True):
