@@ -29,6 +29,7 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
 
 LEAST_LOOKS = 2  # in which the parameters had changed, and the buffers had not
+LOOKS_EACH = 4  # calls, if there is a model that was not called before, or a copy that was not looked at as often
 MAX_ELEMENTS = 1 << 20  # of all buffers of a model; larger ones are not compared
 MAX_PARAMETERS = 4
 _Values: TypeAlias = dict[str, torch.Tensor]
@@ -45,6 +46,7 @@ class _Pair:
     sources: _Values  # of the model, at the first look
     parameters: _Values  # a few of the copy, at the last look
     num_looks: int = 0  # that found new parameters and old buffers
+    used: set[str] = field(default_factory=set)  # buffers of layers that were called in eval mode
     has_moved: bool = False  # the buffers of the copy
 
 
@@ -56,7 +58,10 @@ class _Living(NamedTuple):
 
 @dataclass
 class LaggingBuffersLog:
-    """Compares copies with their models, in the calls whose number is a power of two. NOTE [Lagging]."""
+    """Compares copies with their models, in the calls whose number is a power of two. NOTE [Lagging].
+
+    A copy may be called once per epoch, and few epochs are watched: a new one is looked at in some more calls.
+    """
 
     recorder: Recorder
     gradients: GradientUse
@@ -65,12 +70,13 @@ class LaggingBuffersLog:
     _pairs: dict[int, _Pair] = field(default_factory=dict)  # by the same
     _passed_over: dict[int, tuple[ReferenceType[nn.Module], _Values]] = field(default_factory=dict)  # not compared
     _num_calls: int = 0
+    _num_models: int = 0  # that were called, when that was last asked
     _num_windows: int = 0  # of the recorder, at the last look
 
     def begin(self) -> None:
         """Look at the models before a backward call."""
         self._num_calls += 1
-        if self._num_calls.bit_count() > 1 or is_capturing() or is_transforming():
+        if not self._is_time() or is_capturing() or is_transforming():
             return
         windows = self.recorder.module_windows[self._num_windows :]
         self._num_windows += len(windows)
@@ -86,6 +92,15 @@ class LaggingBuffersLog:
                     self._remember(one)
                 else:
                     self._pass_over(one.copy, why)
+
+    def _is_time(self) -> bool:
+        if self._num_calls.bit_count() == 1:
+            return True
+        if self._num_calls % LOOKS_EACH:
+            return False
+        num_models, self._num_models = self._num_models, len(self.recorder.called_modules())
+        are_new = any(one.num_looks < LEAST_LOOKS and not one.has_moved for one in self._pairs.values())
+        return are_new or num_models != self._num_models
 
     def _pass_over(self, copy: nn.Module, why: str) -> None:
         """Count what is not compared, once its parameters change: what is frozen follows nothing."""
@@ -117,7 +132,8 @@ class LaggingBuffersLog:
             pair.has_moved = True
             self.found.pop(key, None)
             return
-        used = [name for name in moving if _is_used(copy, name, called)]
+        pair.used |= {name for name in moving if _is_used(copy, name, called)}
+        used = [name for name in moving if name in pair.used]
         pair.num_looks += bool(is_followed and used)
         if pair.num_looks >= LEAST_LOOKS and used:
             line = next((line for one in now.values() if (line := self.written(one)) is not None), None)
