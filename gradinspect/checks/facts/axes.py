@@ -81,3 +81,14 @@ class OtherAxis(Record, frozen=True, kw_only=True):
     num_calls: int
     applied: Frame | None = None
     used: Frame | None = None
+
+
+class RunsAlongBatch(Record, frozen=True, kw_only=True):
+    """An RNN or an attention that takes the examples of a batch for the steps of a sequence."""
+
+    op: str  # the class of the RNN; empty for an attention
+    shape: tuple[int, int]  # examples and steps
+    num_calls: int
+    is_loaded: bool  # by a DataLoader, and not by an index that was drawn
+    batch: Frame | None = None  # where the examples were put together
+    ran: Frame | None = None

@@ -49,3 +49,5 @@ class FailedCall(Record, frozen=True, kw_only=True):
     unregistered: tuple[
         tuple[str, str], ...
     ] = ()  # lists of modules, and what they should be, if nothing else is known
+    lacks_gradient: bool = False  # Python refused the None that is the gradient of each of the tensors
+    refuses_copy: bool = False  # copy.deepcopy() found the tensor, which has a graph

@@ -25,12 +25,14 @@ class OtherPace(Record, frozen=True, kw_only=True):
     scheduler: str  # its class
     length: int  # of the schedule
     given: str  # as the program writes it: `T_max=epochs`
-    left: float = 1.0  # of the learning rate, after the last of its milestones
     num_scheduled: int
     num_steps: int  # of the optimizer
     optimizer: str
     scheduled: Frame | None = None
     made: Frame | None = None
+    num_epochs: int = 0  # that a loop counts to, if all drops are early in it
+    epoch: int = 0  # the pass of this loop in which the last drop was
+    loop: Frame | None = None
 
 
 class PlateauOfBatches(Record, frozen=True, kw_only=True):

@@ -15,6 +15,16 @@ class TokenOffset(Record, frozen=True, kw_only=True):
     used: Frame | None = None
 
 
+class NextTokenRead(Record, frozen=True, kw_only=True):
+    """The score at each place is computed from the token that it is to predict."""
+
+    op: str  # the class of an RNN that reads in both directions; empty for an attention
+    num_calls: int
+    looked_up: Frame | None = None
+    attended: Frame | None = None
+    used: Frame | None = None
+
+
 class OutOfReach(Record, frozen=True, kw_only=True):
     """Targets that the last function of a model cannot return."""
 
@@ -154,4 +164,17 @@ class WeightsOfFrequency(Record, frozen=True, kw_only=True):
     rare_weight: float
     num_labels: int
     made: Frame | None = None  # the weights
+    used: Frame | None = None
+
+
+class LabelRuns(Record, frozen=True, kw_only=True):
+    """Nearly all labels of a batch are one class, and the classes follow each other in runs of batches."""
+
+    loss: str
+    num_calls: int
+    num_kinds: int  # of the classes that most labels of a batch had
+    num_runs: int
+    share: float  # of that class in a batch, on average
+    labels: int  # of a batch
+    made: Frame | None = None
     used: Frame | None = None

@@ -14,8 +14,9 @@ FAILED = Rule(
     explanation="torch names shapes, dtypes and devices, but neither variables nor the lines that made them. "
     "gradinspect lists each tensor that the failed statement names with its dtype, shape and device, and the line "
     "of the operator that made it. A leaf that requires grad cannot be written to while gradients are recorded: "
-    "torch.no_grad() is needed. For the other errors the facts are listed, and the question that decides. "
-    "Reported only if no other rule names the line that failed.",
+    "torch.no_grad() is needed. A gradient that no backward call has left is None, which Python refuses to compute "
+    "with, and copy.deepcopy() refuses a result with a graph. For the other errors the facts are listed, and the "
+    "question that decides. Reported only if no other rule names the line that failed.",
     change="""\
   import torch
 
@@ -59,10 +60,11 @@ def failure_findings(fact: FailedCall) -> Iterator[Finding]:
     yield FAILED.finding(
         text=" ".join(
             (
-                f"torch says: {fact.error}.",
+                f"{'Python' if fact.lacks_gradient else 'torch'} says: {fact.error}.",
                 *([f"It was raised in {fact.layer}."] if fact.layer else []),
                 *map(_in_two_groups, fact.shared),
                 *(_described(one, fact) for one in tensors),
+                *(f"{one.name}.grad is None: no backward call has left a gradient there." for one in _empty(fact)),
                 *(_used_up(one) for one in fact.iterators),
             )
         ),
@@ -124,8 +126,18 @@ def _as_list(one: FailedIterator) -> str:
     return f"Write {one.name} = list({one.value}) at {line_of(one.made)}."
 
 
+def _empty(fact: FailedCall) -> tuple[FailedTensor, ...]:
+    return fact.tensors if fact.lacks_gradient else ()
+
+
 def _remedy(fact: FailedCall) -> str:
     where = line_of(fact.frame)
+    if fact.lacks_gradient:
+        (one, *_) = fact.tensors
+        return f"Call backward() of the loss before {where}, or skip {one.name} there while {one.name}.grad is None."
+    if fact.refuses_copy:
+        (one, *_) = fact.tensors
+        return f"Before {where}, write {one.name} = {one.name}.detach(): what has a graph is not copied."
     if _is_leaf_write(fact):
         return f"Put {where} into 'with torch.no_grad():', so that the write is not recorded."
     if any(one.has_sparse_gradient for one in fact.tensors):

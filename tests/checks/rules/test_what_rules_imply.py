@@ -8,5 +8,5 @@ def test_what_a_finding_implies_for_the_run() -> None:
     rules = registry().rules
 
     assert {code for code, rule in rules.items() if rule.stops_run} == {"GI901"}
-    assert {code for code, rule in rules.items() if rule.explains_gradients} == {"GI353", "GI502", "GI702"}
+    assert {code for code, rule in rules.items() if rule.explains_gradients} == {"GI334", "GI353", "GI502", "GI702"}
     assert {code: rule.must_repeat for code, rule in rules.items() if rule.must_repeat} == {"GI601": 1, "GI602": 2}

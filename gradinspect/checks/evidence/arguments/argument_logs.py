@@ -13,6 +13,7 @@ from gradinspect.checks.evidence.arguments.repeated_batches import RepeatedBatch
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
+from gradinspect.checks.evidence.axes.example_axes import ExampleAxisLog
 from gradinspect.checks.evidence.axes.other_axes import OtherAxisLog
 from gradinspect.checks.evidence.axes.views import ViewLog
 from gradinspect.checks.evidence.targets.adversaries import AdversaryLog
@@ -20,6 +21,7 @@ from gradinspect.checks.evidence.targets.class_weights import ClassWeightLog
 from gradinspect.checks.evidence.targets.cut_values import CutLog
 from gradinspect.checks.evidence.targets.exchanged import ExchangeLog
 from gradinspect.checks.evidence.targets.ignored import IgnoredLog
+from gradinspect.checks.evidence.targets.label_runs import LabelRunLog
 from gradinspect.checks.evidence.targets.one_order import OneOrderLog
 from gradinspect.checks.evidence.targets.orders import OrderLog
 from gradinspect.checks.evidence.targets.other_draws import OtherDrawLog
@@ -56,11 +58,13 @@ class ArgumentLogs:
         self._arithmetic = ArithmeticLog(flow, errors)
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
-            InitialValueLog(flow, errors), RecurrentAxisLog(flow), self.samples,
+            InitialValueLog(flow, errors), RecurrentAxisLog(flow), ExampleAxisLog(flow),
+            self.samples,
             ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
             IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow), OtherAxisLog(flow),
             OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors), AdversaryLog(flow, errors),
-            ExchangeLog(flow, errors), ClassWeightLog(flow, errors), self._arithmetic,
+            ExchangeLog(flow, errors), ClassWeightLog(flow, errors), LabelRunLog(flow, errors),
+            self._arithmetic,
         )  # fmt: skip
 
     def of(self, name: str) -> tuple[ArgumentLog, ...]:

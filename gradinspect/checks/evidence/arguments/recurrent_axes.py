@@ -20,7 +20,7 @@ from gradinspect.checks.facts.values import LastAlongBatch
 from gradinspect.graph import Frame
 
 LEAST_CALLS = 2  # of a line
-_RECURRENT = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"}
+RECURRENT = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"}
 _SAME_AXES = frozenset((
     "dropout", "relu", "tanh", "gelu", "layer_norm", "contiguous", "float", "to", "add", "mul", "leaky_relu", "sigmoid",
 ))  # fmt: skip
@@ -43,7 +43,7 @@ class _Seen(Struct):
 class RecurrentAxisLog:
     """Looks at what is taken out of the results of RNNs. NOTE [The last sequence on purpose]."""
 
-    functions = frozenset(_RECURRENT) | frozenset(("getitem", "select")) | _OVER_AXIS
+    functions = frozenset(RECURRENT) | frozenset(("getitem", "select")) | _OVER_AXIS
 
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made them."""
@@ -54,7 +54,7 @@ class RecurrentAxisLog:
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        if function in _RECURRENT:
+        if function in RECURRENT:
             if len(args) == _NUM_ARGUMENTS and type(args[3]) is bool and args[-1] is False:
                 self._by_time[len(self._flow.calls)] = function, args[0].shape[0]
         elif self._by_time and args and type(args[0]) is torch.Tensor and len(args[0].shape) == 3:
@@ -72,7 +72,7 @@ class RecurrentAxisLog:
         if type(second) not in {int, str}:
             return
         sequences, how = given.shape[1], second if type(second) is str else "last"
-        seen = self._seen.setdefault(number, _Seen(_RECURRENT[function], ran, (steps, sequences), how))
+        seen = self._seen.setdefault(number, _Seen(RECURRENT[function], ran, (steps, sequences), how))
         seen.num_calls += 1
         is_whole = isinstance(first, slice) and first == slice(None)
         seen.is_last = seen.is_last and is_whole and sequences > 1 and second in {-1, sequences - 1, *_OVER_AXIS}

@@ -48,7 +48,7 @@ class RepeatedBatchLog:
 
     def note(self, _function: str, _args: Sequence[Any], _kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at what becomes a batch, given the frame that draws it."""
-        iterator = None if number is None else _iterator_in(sys._getframe(1))
+        iterator = None if number is None else iterator_in(sys._getframe(1))
         place = None if iterator is None else batch_place(iterator)
         if number is None or place is None:
             return
@@ -77,7 +77,7 @@ class RepeatedBatchLog:
         return False
 
 
-def _iterator_in(frame: FrameType | None) -> object | None:
+def iterator_in(frame: FrameType | None) -> object | None:
     """Find the iterator of a DataLoader that is making a batch."""
     for _ in range(_MOST_FRAMES):
         if frame is None:

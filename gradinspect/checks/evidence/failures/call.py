@@ -19,6 +19,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from gradinspect.checks.evidence.failures.copied import is_of_copying, refused_copy
 from gradinspect.checks.evidence.failures.inside import (
     ARGUMENT,
     MAX_LISTS,
@@ -77,14 +78,20 @@ def failed_call(
     if not own or _raises(steps[own[-1]]):
         return None
     last, deeper = steps[own[-1]], steps[own[-1] + 1 :]
-    if not all(_file(step).startswith(_TORCH) for step in deeper) or not (deeper or isinstance(error, _KINDS)):
-        return None
     frames = [step.tb_frame for step in deeper]
+    empty = () if deeper else tuple(_without_gradient(last, text_of(error)))
+    is_of_torch = all(_file(step).startswith(_TORCH) or is_of_copying(_file(step)) for step in deeper)
+    if not is_of_torch or not (deeper or empty or isinstance(error, _KINDS)):
+        return None
     with plain_tensors_only():
         refused = next(_refusing(last), None)
         values = _values(last)
         layer = failed_layer(frames, values)
+        copied = refused_copy(frames, values)
+        if deeper and copied is None and is_of_copying(_file(deeper[0])):
+            return None
         named = [*_named(values), *(() if layer is None else layer.tensors)]
+        named = [*empty] or ([copied] if copied is not None else named)
         tensors = tuple(_described(named, flow, recorder, folder))
         tensors = tensors or tuple(_sparse(refused, last, recorder, folder, origin))
         shared = tuple(islice(shared_parameters(frames, last.tb_frame), MAX_SHARED))
@@ -103,6 +110,8 @@ def failed_call(
         layer="" if layer is None else f"{layer.name}, a {layer.class_name}",
         shared=shared,
         unregistered=lists,
+        lacks_gradient=bool(empty),
+        refuses_copy=copied is not None,
     )
 
 
@@ -250,6 +259,20 @@ def _named(values: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
             for name, parameter in own_parameters(value).items():
                 if isinstance(parameter, torch.Tensor):
                     yield f"{written}.{name}", parameter
+
+
+def _without_gradient(step: TracebackType, error: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the leaves of which a statement reads `.grad`, as Python refuses None there."""
+    for node in _names_in(_file(step), step.tb_lineno) if "'NoneType'" in error else ():
+        for part in ast.walk(node):
+            is_read = isinstance(part, ast.Attribute) and part.attr == "grad"
+            value = _value(part.value, step.tb_frame) if is_read else None  # type: ignore[attr-defined]  # it is one
+            if isinstance(value, torch.Tensor) and _lacks_gradient(value):
+                yield ast.unparse(part.value), value  # type: ignore[attr-defined]  # as above
+
+
+def _lacks_gradient(tensor: torch.Tensor) -> bool:
+    return tensor.requires_grad and is_leaf(tensor) and gradient_of(tensor) is None
 
 
 def _names_in(file: str, line: int) -> list[ast.expr]:

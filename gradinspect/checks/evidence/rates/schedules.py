@@ -45,7 +45,7 @@ class ScheduleLog:
             log.note(scheduler, argument(args, kwargs, 0, "metrics"), one.num_steps)
         elif _name(scheduler) in SCHEDULES and one.num_steps:
             self._names[key] = one.name
-            self._paces.setdefault(key, PaceLog(file, line, scheduled=number)).note(scheduler, one.num_steps)
+            self._paces.setdefault(key, PaceLog(file, line, scheduled=number)).note(scheduler, one.num_steps, caller)
 
     def facts(
         self, frame_of: Callable[[int | None], Frame | None]
@@ -70,9 +70,12 @@ class ScheduleLog:
             found = pace.other()
             if found is not None:
                 yield OtherPace(
-                    counts=found.counts, scheduler=pace.name, length=pace.length, given=found.given, left=pace.left,
+                    counts=found.counts, scheduler=pace.name, length=pace.length, given=found.given,
                     num_scheduled=pace.num_scheduled, num_steps=pace.num_steps, optimizer=self._names[key],
                     scheduled=frame_of(pace.scheduled), made=self._line(found.made),
+                    num_epochs=0 if found.loop is None else found.loop.num_passes,
+                    epoch=0 if found.loop is None else found.loop.current,
+                    loop=None if found.loop is None else source_line(found.loop.file, found.loop.line, self._folder),
                 )  # fmt: skip
 
     def _line(self, made: MadeScheduler | None) -> Frame | None:

@@ -16,9 +16,11 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.arguments.recurrent_axes import RECURRENT
+from gradinspect.checks.evidence.targets.later_tokens import LaterTokens
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
-from gradinspect.checks.facts.targets import TokenOffset
+from gradinspect.checks.facts.targets import NextTokenRead, TokenOffset
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, ancestors
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
@@ -34,7 +36,7 @@ _DISTANCES = range(-2, 4)
 _SHAPES = frozenset((
     "view", "reshape", "flatten", "contiguous", "transpose", "permute", "float", "to", "log_softmax", "mT", "movedim",
 ))  # fmt: skip
-_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
+_IN_ORDER = frozenset((*RECURRENT, "scaled_dot_product_attention"))  # may read a place and those before it
 _SAME_PLACES = _SHAPES | frozenset(("linear", "dropout", "layer_norm", "relu", "gelu", "tanh", "getitem", "matmul"))
 
 
@@ -52,13 +54,18 @@ class _Seen(Struct):
     looked_up: int | None = None
     cut: int | None = None
     is_causal: bool = True
+    num_told: int = 0  # calls in which an attention reads the next token
+    attended: int | None = None
+    op: str = ""  # the class of an RNN that reads in both directions
+    is_rolled: bool = False  # the last target is the first token
 
 
 class TokenLog:
     """Looks at ids. NOTE [The distance of a token]."""
 
-    functions = _RECURRENT | frozenset((
-        "embedding", "cross_entropy", "nll_loss", "getitem", "scaled_dot_product_attention",
+    functions = frozenset((
+        *RECURRENT,
+        "embedding", "cross_entropy", "nll_loss", "getitem", "scaled_dot_product_attention", *LaterTokens.functions,
     ))  # fmt: skip
 
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
@@ -69,10 +76,14 @@ class TokenLog:
         self._starts: dict[int, int] = {}  # by the call of a slice, how many places it leaves out at the front
         self._causal: set[int] = set()  # calls that mix places, and read no later ones
         self._seen: dict[int | None, _Seen] = {}
+        self._later = LaterTokens(flow)
+        self._both: set[int] = set()  # calls of RNNs that read in both directions
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
         given: Any = argument(args, kwargs, 0, "input")
+        if function in LaterTokens.functions and self._lookups:
+            self._later.note(function, args, kwargs, number)
         if type(given) is not torch.Tensor:
             return
         place = len(self._flow.calls)
@@ -84,8 +95,15 @@ class TokenLog:
             self._look_up(given, place, number)
         elif function in ("cross_entropy", "nll_loss"):
             self._compare(given, argument(args, kwargs, 1, "target"), number)
-        elif _is_causal(function, args, kwargs):
+        else:
+            self._mix(function, args, kwargs, place)
+
+    def _mix(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], place: int) -> None:
+        """Note a call that reads several places for each."""
+        if function in _IN_ORDER and _is_causal(function, args, kwargs):
             self._causal.add(place)
+        elif function in RECURRENT and len(args) == 9 and args[7] is args[8] is True:  # with the batch first
+            self._both.add(place)
 
     def _look_up(self, ids: torch.Tensor, place: int, number: int | None) -> None:
         is_batch = len(ids.shape) == 2 and ids.shape[1] > 3 and not ops.is_floating_point(ids)
@@ -113,6 +131,31 @@ class TokenLog:
         if near:
             seen.looked_up, seen.cut = near[-1].frame, cut
             seen.is_causal = seen.is_causal and self._sees_no_later(made, behind, near[-1].call)
+            if seen.distances == {1}:
+                self._look_ahead(seen, near[-1], made, behind, target)
+
+    def _look_ahead(self, seen: _Seen, lookup: _Lookup, made: int, behind: set[int], target: torch.Tensor) -> None:
+        """Note whether a score was computed from the very token that it is compared with."""
+        rows, length = lookup.ids.shape
+        read = self._later.before(behind, lookup.call, length)
+        both = OUTSIDE if read is not None else self._reads_both_ways(made)
+        with unobserved():
+            last = ops.reshape(ops.detach(target), (rows, -1))[:, -1]
+            seen.is_rolled = seen.is_rolled or bool(ops.item(ops.all(ops.eq(last, lookup.ids[:, 0]))))
+        if read is not None:
+            seen.num_told, seen.attended = seen.num_told + 1, read.frame
+        elif both != OUTSIDE:
+            one = self._flow.calls[both]
+            seen.num_told, seen.attended, seen.op = seen.num_told + 1, one.frame, RECURRENT[one.name]
+
+    def _reads_both_ways(self, made: int) -> int:
+        """Return the call of an RNN that reads in both directions, all of whose features come to some scores."""
+        calls, call = self._flow.calls, made
+        while call != OUTSIDE and call not in self._both:
+            live = [one for one in calls[call].reads if one.leads_back and one.leaf == NO_LEAF]
+            is_whole = calls[call].name.strip("_") in _SAME_PLACES - {"getitem"} and len(live) == 1
+            call = live[0].call if is_whole else OUTSIDE
+        return call
 
     def _first_place(self, scores: torch.Tensor) -> tuple[int, int | None, int]:
         """Return how many places were left out before the first score, where, and the call that made all."""
@@ -125,7 +168,7 @@ class TokenLog:
 
     def _sees_no_later(self, made: int, behind: set[int], lookup: int) -> bool:
         """Return whether each score was computed from the tokens up to its place alone."""
-        if self._causal & behind and not any(self._flow.calls[one].name in _RECURRENT for one in behind):
+        if self._causal & behind and not any(self._flow.calls[one].name in RECURRENT for one in behind):
             return True  # an attention
         calls, call = self._flow.calls, made
         while call not in {OUTSIDE, lookup}:
@@ -136,8 +179,14 @@ class TokenLog:
             call = live[0].call if live else OUTSIDE
         return call == lookup and bool(self._causal & behind)
 
-    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[TokenOffset]:
-        """Yield the lines where the distance is another one in every call."""
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[TokenOffset | NextTokenRead]:
+        """Yield the lines where the distance is another one in every call, or the next token is read."""
+        for number, seen in self._seen.items():
+            if seen.num_told == seen.num_calls >= LEAST_CALLS and not seen.is_rolled:
+                yield NextTokenRead(
+                    op=seen.op, num_calls=seen.num_calls, looked_up=frame_of(seen.looked_up),
+                    attended=frame_of(seen.attended), used=frame_of(number),
+                )  # fmt: skip
         known = [one for one in self._seen.values() if one.num_calls >= LEAST_CALLS and one.distances]
         if any(1 in one.distances for one in known):
             return
@@ -163,7 +212,7 @@ def _start_of(index: Any) -> int:
 
 def _is_causal(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Return whether what a call returns at a place was computed from that and earlier ones."""
-    if function in _RECURRENT:
+    if function in RECURRENT:
         return len(args) == 9 and args[7] is False  # bidirectional
     return bool(kwargs.get("is_causal", args[5] if len(args) > 5 else False))
 

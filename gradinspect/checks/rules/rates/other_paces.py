@@ -11,14 +11,15 @@ PACE = Rule(
     title="the schedule is stepped at another pace than it was made for",
     summary="Its length counts epochs and it is stepped for each batch, or the other way round.",
     explanation="A schedule knows no epochs, it counts calls of step(). CosineAnnealingLR with T_max=epochs that is "
-    "stepped after each batch reaches its end within the first epochs, and then goes up and down again. OneCycleLR "
-    "with steps_per_epoch=len(loader) that is stepped once per epoch stays at the beginning of its warm-up. Reported "
-    "if T_max is what a loop of the program counts to, and a half more steps were made; if all milestones of a "
-    "MultiStepLR were passed in the first tenth of the steps, and the rate is a tenth or less; or if the length was "
-    "computed from len(...), and the optimizer steps the same number of times before each step of the scheduler, by "
-    "which the length can be divided. A step of the scheduler within a loop over batches is one for each batch. "
-    "ReduceLROnPlateau is reported if it is told, in a loop over batches, the loss of each one, and its patience is 20 "
-    "or less: the losses of batches go up and down, so it takes chance for a plateau.",
+    "stepped after each batch reaches its end within the first epochs, and then goes up and down again. MultiStepLR "
+    "is through with all its milestones then. OneCycleLR with steps_per_epoch=len(loader) that is stepped once per "
+    "epoch stays at the beginning of its warm-up. Reported if T_max is what a loop of the program counts to, and a "
+    "half more steps were made; if a loop over epochs has as many passes as the last milestone, or as step_size, and "
+    "all drops, or three of StepLR, by a half or more, are over in its first third; or if the length was computed from "
+    "len(...), and the optimizer steps the same number of times before each step of the scheduler, by which the length "
+    "can be divided. A step of the scheduler within a loop over batches is one for each batch. ReduceLROnPlateau is "
+    "reported if it is told, in a loop over batches, the loss of each one, and its patience is 20 or less: the losses "
+    "of batches go up and down, so it takes chance for a plateau.",
     change="""\
   import torch
   from torch import nn
@@ -45,12 +46,11 @@ PACE = Rule(
 def pace_findings(fact: OtherPace) -> Iterator[Finding]:
     """Say what the length counts, and how often it was stepped."""
     line = line_of(fact.scheduled)
-    if fact.counts == "epochs" and fact.scheduler == "MultiStepLR":
-        text = (
-            f"{fact.scheduler} was made with {fact.given}, and had passed the last of them after {fact.length} calls of"
-        )
-        text += f" step(). {line} has called it {fact.num_scheduled} times, once for each step of {fact.optimizer}: all"
-        text += f" others were made with {fact.left:.1g} times the learning rate."
+    if fact.num_epochs:
+        text = f"{fact.scheduler} was made with {fact.given}, which fits the {fact.num_epochs} passes of the loop at "
+        text += f"{line_of(fact.loop)}. {line} calls it once for each step of {fact.optimizer}, so "
+        text += "three" if fact.scheduler == "StepLR" else "all"
+        text += f" of its drops are over in pass {fact.epoch}."
         remedy = f"Move {line} out of the loop over the batches, so that it is called once per epoch."
     elif fact.counts == "epochs":
         text = f"{fact.scheduler} was made with {fact.given}, which is what a loop counts to, and reached its end after"

@@ -1,9 +1,13 @@
 """The call of torch that ended a program, and the tensors of its statement."""
 
+import copy
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
+from threading import Lock
 
+import pytest
 import torch
 from torch import nn
 
@@ -187,3 +191,63 @@ def test_an_iterator_that_an_earlier_line_has_read(tmp_path: Path) -> None:
     ]
     others = [_failed(unread, tmp_path), _failed(listed, tmp_path)]
     assert [one.iterators for one in others if one is not None] == [(), ()]
+
+
+class Kept(nn.Module):
+    """A module that keeps a result."""
+
+    def __init__(self) -> None:
+        """Compute it."""
+        super().__init__()
+        self.kept = {"last": nn.Linear(2, 1)(torch.ones(1, 2))}
+
+
+RESULT, KEPT, LEAF = torch.ones(2, requires_grad=True) * 2, Kept(), torch.ones(2, requires_grad=True)
+HISTORY = [RESULT]
+
+
+COPIES = {
+    "result": lambda: copy.deepcopy(RESULT),
+    "attribute": lambda: copy.deepcopy(KEPT),
+    "element": lambda: copy.deepcopy(HISTORY),
+    "dict": lambda: deepcopy(KEPT.kept),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("result", "RESULT"), ("attribute", "KEPT.kept.last"), ("element", "HISTORY"), ("dict", "KEPT.kept.last")],
+)
+def test_the_result_that_is_not_copied_is_found_inside(name: str, path: str, tmp_path: Path) -> None:
+    """With the attributes and keys by which it is reached."""
+    found = _failed(COPIES[name], tmp_path)
+
+    assert found is not None
+    assert found.refuses_copy
+    assert path in [one.name for one in found.tensors]
+
+
+def test_what_something_else_refuses_to_copy_is_not_an_error_of_torch(tmp_path: Path) -> None:
+    """A lock, for example."""
+    lock = Lock()
+
+    assert _failed(lambda: copy.deepcopy(lock), tmp_path) is None
+
+
+READS: dict[str, Callable[[], object]] = {}  # each is a statement of its own, as its names are read
+READS["product"] = lambda: 0.1 * LEAF.grad
+READS["method"] = lambda: LEAF.grad.zero_() or 1
+READS["data"] = lambda: LEAF.data - LEAF.grad.data
+READS["no leaf"] = lambda: RESULT.grad.sum() or 1
+READS["no gradient"] = lambda: None + LEAF
+READS["no attribute"] = lambda: LEAF.nothing
+
+
+@pytest.mark.parametrize("name", READS)
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_a_gradient_that_is_none_is_named(name: str, tmp_path: Path) -> None:
+    """However the program reads it, and only if it is that of a leaf."""
+    found = _failed(READS[name], tmp_path)
+    names = None if found is None or not found.lacks_gradient else {one.name for one in found.tensors}
+
+    assert names == ({"LEAF"} if name in {"product", "method", "data"} else None)

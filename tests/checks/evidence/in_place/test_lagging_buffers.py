@@ -43,6 +43,15 @@ def test_what_has_no_values_is_not_compared(device: str, after: str, tmp_path: P
     assert "Not looked at" not in done.stdout + done.stderr
 
 
+def test_a_copy_that_is_called_once_per_epoch_is_looked_at_in_time(tmp_path: Path) -> None:
+    """The first time after some calls, and few follow."""
+    text = FOLLOWED.replace("DEVICE", "cpu").replace("range(9)", "range(24)").replace(" - average(x)", "")
+    (tmp_path / "followed.py").write_text(text.replace("AFTER", "step % 9 or average(x)"))
+    done = gradinspect("check", "followed.py", cwd=tmp_path)
+
+    assert "GI385" in done.stdout
+
+
 LIMITED = FOLLOWED.replace("torch.set_default_device", "#").replace("AFTER", "pass")
 
 

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import nn
 from torch.optim import SGD
-from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau, StepLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, MultiStepLR, OneCycleLR, ReduceLROnPlateau, StepLR
 
 from gradinspect.checks.evidence.rates import paces, plateaus
+from gradinspect.checks.evidence.rates.epoch_loops import EpochLoop, epoch_loop
 from gradinspect.checks.evidence.rates.paces import PaceLog
 from gradinspect.checks.evidence.rates.plateaus import PlateauLog
 from gradinspect.checks.evidence.rates.scheduler_sources import MadeScheduler, direction, numbers_of_loops, told_at
@@ -111,7 +112,7 @@ def pace(
     log, count = PaceLog(str(file), line), 0
     for gap in gaps:
         count += gap
-        log.note(scheduler, count)
+        log.note(scheduler, count, sys._getframe())
     found = log.other()
     return None if found is None else f"{found.counts}: {found.given}"
 
@@ -217,3 +218,71 @@ def test_a_plateau_is_told_the_loss_of_each_batch(
 
     assert log(10, range(1, 7)) == expected
     assert log(200, range(1, 7)) is log(10, range(1, 30, 4)) is log(10, [1, 2]) is None
+
+
+def loop_at(tmp_path: Path, text: str, **given: Any) -> tuple[int, int] | None:
+    """Run a file that asks for the loop around a line of it, and return its passes and the current one."""
+    file = tmp_path / "train.py"
+    file.write_text(text)
+    found: list[Any] = []
+    space = {"ask": lambda: found.append(epoch_loop(sys._getframe(1))), "__name__": "train", **given}
+    exec(compile(text, str(file), "exec"), space)  # noqa: S102  # the program of the test
+    return None if found[-1] is None else (found[-1].num_passes, found[-1].current)
+
+
+class Settings:
+    """What a program keeps its numbers in."""
+
+    epochs = 6
+
+    def __init__(self) -> None:
+        """Keep one more."""
+        self.first = 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("for epoch in range(5):\n  for _ in (1, 2):\n    ask()\n  break", (5, 1)),
+        ("for epoch in range(1, n + 1):\n  for _ in (1, 2):\n    ask()\n  if epoch == 2: break", (7, 2)),
+        ("for e in range(c.first, c.epochs):\n  for _ in (1, 2):\n    ask()\n  break", (5, 1)),
+        ("for e in range(d['n']):\n  for _ in (1, 2):\n    ask()", (3, 3)),
+        ("def f():\n  for _ in (1, 2):\n    ask()\nfor e in range(n):\n  f()", (7, 7)),
+        ("for e in range(n):\n  ask()", None),  # no loop in it
+        ("for e in range(len('abc')):\n  for _ in (1, 2):\n    ask()", None),  # nothing is called
+        ("for e in range(d[0]):\n  for _ in (1, 2):\n    ask()", None),
+        ("for e in (1, 2):\n  for _ in (1, 2):\n    ask()", None),
+    ],
+)
+def test_the_loop_over_epochs_is_the_outer_one(tmp_path: Path, text: str, expected: tuple[int, int] | None) -> None:
+    """What it counts to is read from variables, attributes and dicts."""
+    assert loop_at(tmp_path, text, n=7, c=Settings(), d={"n": 3, 0: 2}) == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "loop", "num_calls", "expected"),
+    [
+        (lambda one: MultiStepLR(one, [6, 9]), EpochLoop("a.py", 1, 12, 1), 9, "epochs: milestones=[6, 9]"),
+        (lambda one: MultiStepLR(one, [6, 9]), EpochLoop("a.py", 1, 12, 4), 9, "epochs: milestones=[6, 9]"),
+        (lambda one: MultiStepLR(one, [6, 9]), EpochLoop("a.py", 1, 12, 5), 9, None),  # not early
+        (lambda one: MultiStepLR(one, [6, 9]), EpochLoop("a.py", 1, 8, 1), 9, None),  # more than passes
+        (lambda one: MultiStepLR(one, [6, 9]), EpochLoop("a.py", 1, 12, 1), 8, None),  # not all of them
+        (lambda one: MultiStepLR(one, [6, 9], gamma=0.9), EpochLoop("a.py", 1, 12, 1), 9, None),
+        (lambda one: MultiStepLR(one, [6, 9]), None, 9, None),
+        (lambda one: StepLR(one, 4, gamma=0.5), EpochLoop("a.py", 1, 12, 2), 12, "epochs: step_size=4"),
+        (lambda one: StepLR(one, 4, gamma=0.5), EpochLoop("a.py", 1, 12, 2), 11, None),
+        (lambda one: StepLR(one, 4, gamma=0.9), EpochLoop("a.py", 1, 12, 2), 12, None),
+    ],
+)
+def test_drops_that_fit_the_epochs_and_are_over_early_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[SGD], Any], loop: EpochLoop | None, num_calls: int,
+    expected: str | None,
+) -> None:  # fmt: skip
+    """All of them, before a third of the passes is over."""
+    monkeypatch.setattr(paces, "epoch_loop", lambda _frame: loop)
+    log, scheduler = PaceLog("train.py", 3), make(optimizer())
+    for number in range(1, num_calls + 1):
+        log.note(scheduler, number, sys._getframe())
+    found = log.other()
+
+    assert (None if found is None else f"{found.counts}: {found.given}") == expected

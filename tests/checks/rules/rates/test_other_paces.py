@@ -1,5 +1,7 @@
 """Schedules that are stepped at another pace, as findings."""
 
+import pytest
+
 from gradinspect.checks.facts.rates import OtherPace, PlateauOfBatches
 from gradinspect.checks.rules.rates.other_paces import pace_findings, plateau_findings
 from gradinspect.graph import Frame
@@ -29,17 +31,18 @@ def test_epochs_and_batches_are_told_apart() -> None:
     assert seldom.remedy.startswith("Move train.py:9 into the loop over the batches")
 
 
-def test_milestones_say_how_much_of_the_rate_is_left() -> None:
-    """The others are all steps after the last one."""
+@pytest.mark.parametrize(("scheduler", "word"), [("MultiStepLR", "all"), ("StepLR", "three")])
+def test_drops_are_said_to_be_over(scheduler: str, word: str) -> None:
+    """With the loop that they fit."""
     (found,) = pace_findings(
         OtherPace(
-            counts="epochs", scheduler="MultiStepLR", length=10, given="milestones=[7, 10]", num_scheduled=240,
-            num_steps=240, optimizer="opt", scheduled=STEPPED, left=0.01,
+            counts="epochs", scheduler=scheduler, length=9, given="milestones=[6, 9]", num_scheduled=20, num_steps=20,
+            optimizer="opt", scheduled=STEPPED, num_epochs=12, epoch=2, loop=Frame(file="train.py", line=4, code="for"),
         )
     )  # fmt: skip
 
-    assert "had passed the last of them after 10 calls of step(). train.py:9 has called it 240 times" in found.text
-    assert found.text.endswith("all others were made with 0.01 times the learning rate.")
+    assert "milestones=[6, 9], which fits the 12 passes of the loop at train.py:4" in found.text
+    assert found.text.endswith(f"so {word} of its drops are over in pass 2.")
     assert found.remedy == "Move train.py:9 out of the loop over the batches, so that it is called once per epoch."
 
 
