@@ -261,6 +261,66 @@ def test_it_is_said_which_lines_were_read(tmp_path: Path) -> None:
     assert done.stderr == "running 'train.py' with values, for what it reads\n"
 
 
+BROKEN_INDEX = """
+import torch
+
+weight = torch.ones(30, requires_grad=True)
+loss = weight.square().mean()
+if loss > 0:
+    loss = weight[torch.tensor([400])].sum()
+loss.backward()
+"""
+BROKEN_BACKWARD = """
+import torch
+
+weight = torch.ones(30, requires_grad=True)
+order = (weight * 2).argsort()
+loss = weight[: int(order[0]) + 5].unique().sum()
+loss.backward()
+"""
+BROKEN_LATER = """
+import torch
+
+weight = torch.ones(30, requires_grad=True)
+for step in range(3):
+    loss = weight.square().mean()
+    if step:
+        raise ValueError("\x1b[31mlabels")
+    loss = loss + weight[int(weight.argmax()) :].sum()
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "shown"),
+    [(BROKEN_INDEX, "index 400"), (BROKEN_BACKWARD, "'_unique2'"), (BROKEN_LATER, "ValueError")],
+    ids=["before backward", "in backward", "after a step"],
+)
+def test_a_program_that_fails_with_values_shows_its_own_error(program: str, shown: str, tmp_path: Path) -> None:
+    """As a real run does: no number to answer with would help."""
+    (tmp_path / "train.py").write_text(program)
+    predicted, measured = (gradinspect("fit", "train.py", *options, cwd=tmp_path) for options in ((), ("--real",)))
+    first, *lines = predicted.stderr.splitlines()
+
+    assert predicted.returncode == measured.returncode == 3
+    assert first == "running 'train.py' with values, for what it reads"
+    assert lines == measured.stderr.replace("\x1b", "\\x1b").splitlines()
+    assert any(shown in line for line in lines)
+    assert "--hint" not in predicted.stderr
+
+
+def test_a_device_that_is_missing_is_not_the_error_of_the_program(tmp_path: Path) -> None:
+    """The line that reads values is named, as fake tensors need no device."""
+    (tmp_path / "train.py").write_text(
+        BROKEN_INDEX.replace("torch.tensor([400])", "(_ for _ in ()).throw(RuntimeError('No CUDA GPUs are available'))")
+    )
+    done = gradinspect("fit", "train.py", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "'if loss > 0:' (train.py:6) reads values" in done.stderr
+    assert "--hint 1" in done.stderr
+
+
 @pytest.mark.slow
 def test_plans_read_again_what_a_forward_has_read(tmp_path: Path) -> None:
     """A checkpointed block of experts is routed in backward as it was in forward: predicted as measured."""
