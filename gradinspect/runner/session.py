@@ -284,7 +284,7 @@ class Session(Generic[T]):
             self._deliver_early()  # the findings come before the error that they explain
         with self._process_state.given_back():
             left = print_error(without_our_frames(error, only_own=True) if self._request.fake else error)
-        self.failure_trace = trace_of(error)
+        self.failure_trace = trace_of(error) if self._observer.keeps_trace else ""
         where = " on fake tensors" if self._request.fake else ""
         remedy = " Reduce that output to a scalar first, or pass backward a gradient of its shape."
         more = remedy if _NEEDS_SCALAR in text_of(error) else ""

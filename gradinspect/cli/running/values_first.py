@@ -5,7 +5,8 @@ NOTE [Runs for values]
 them, then the program is run twice more, in copies of a process of its own: as it is, for what it reads, and on fake
 tensors again, which read it. A program that cannot be run with values is refused, or its bound is reported, as ever. If
 it fails by itself with values, and would be refused, then its own error is shown, as that of a real run: no number to
-answer with would help. A lack of memory, or of a device, is not its own: fake tensors need neither.
+answer with would help. A lack of memory, or of a device, is not its own: fake tensors need neither. Nor is an error
+before anything was read: the program did not fail there on fake tensors, and may not be able to run twice.
 """
 
 import os

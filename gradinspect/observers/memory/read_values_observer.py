@@ -60,6 +60,11 @@ class ReadValuesObserver(Observer[ReadValues]):
         """Whether all steps that were asked for are complete."""
         return self._steps.has_left
 
+    @property
+    def keeps_trace(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether the program has got to what it reads: before that, it fails since it was run before."""
+        return bool(self._reads.found)
+
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Keep what is read."""
