@@ -29,10 +29,11 @@ class MissingValuesError(GradInspectError):
 class ScriptFailedError(Exception):
     """The user's script failed, or ended with an exit code that is passed on. Its traceback has been printed."""
 
-    def __init__(self, sentence: str, exit_code: int = SCRIPT_FAILED) -> None:
-        """Store what to say after the traceback, "" for nothing, and the exit code."""
+    def __init__(self, sentence: str, exit_code: int = SCRIPT_FAILED, trace: str = "") -> None:
+        """Store what to say after the traceback, "" for nothing, the exit code, and the traceback, if it is known."""
         super().__init__(sentence)
         self.exit_code = exit_code
+        self.trace = trace
 
 
 class InternalError(Exception):

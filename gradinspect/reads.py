@@ -11,6 +11,7 @@ class MadeTensor(Record, frozen=True):
     offset: int
     num_elements: int  # of the whole storage
     dtype: str  # "float32"
+    contents: bytes | None = None  # by rows, of what kernels read without an operator
 
 
 class TensorRead(Record, frozen=True):

@@ -5,6 +5,11 @@ Where values decide what runs next, and how large it is, `fit` runs the program 
 read: at which line, by which operator, of which shape. On fake tensors each line then gets its answers in that order.
 A line that reads what it did not read there, or something of another shape, gets none: the two runs have parted. What
 a checkpointed block reads again in backward is what its forward has read.
+
+NOTE [Sizes that kernels read]
+A packed sequence says how many sequences go on at each time: a tensor on the CPU, which recurrent layers read in C++,
+without an operator, and a fake tensor has nothing there. So that result stays real, with the values of real steps. What
+pads the sequence again makes the lengths of all sequences, and writes them in C++: they are real too.
 """
 
 from collections import defaultdict, deque
@@ -12,18 +17,23 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
+from torch.nn.utils import rnn
 
 from gradinspect.reads import MadeTensor, ReadValues, TensorRead
-from gradinspect.recording.frames import line_name, user_frames
+from gradinspect.recording.frames import is_user_file, line_name, user_frames
 from gradinspect.torch_api.devices.allocations import running_node
-from gradinspect.torch_api.fakes import FakeTensor
-from gradinspect.torch_api.operators import is_operator, operator_schemas
+from gradinspect.torch_api.fakes import FakeTensor, unset_fake_temporarily
+from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.operators import is_operator, operator_schemas, packs_sequences
 from gradinspect.torch_api.patching.originals import ops
 
 TellScratch: TypeAlias = Callable[[Any, int], None]  # an operator, and bytes
 _READS_VALUES = frozenset((torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape))
 _INDEX = torch.ops.aten.index.Tensor
+_EMPTY = torch.ops.aten.empty.memory_format
+_PADS = "pad_packed_sequence"
 _MASKS = (torch.bool, torch.uint8)
+_BATCH_SIZES = 1  # place among the results of what packs sequences
 _PARSE: dict[str, Callable[[str], Any]] = {
     "bool": lambda text: text == "True", "int": int, "float": float, "complex": complex,
 }  # fmt: skip
@@ -40,9 +50,38 @@ class ReadPlace(NamedTuple):
 
 def depends_on_values(func: Any, args: tuple[Any, ...]) -> bool:
     """Return whether an operator reads values, or makes results whose size depends on them."""
+    if func is packs_sequences:
+        return True
     if not is_operator(func) or _READS_VALUES.isdisjoint(func.tags):
         return False
     return func is not _INDEX or any(index is not None and index.dtype in _MASKS for index in args[1])
+
+
+def makes_sizes(func: Any) -> bool:
+    """Return whether an operator makes results whose size depends on values."""
+    return func is packs_sequences or torch.Tag.dynamic_output_shape in func.tags  # that one has no tag
+
+
+def is_read_by_kernels(func: Any, place: int) -> bool:
+    """Return whether a result of an operator, at its place, stays real. NOTE [Sizes that kernels read]."""
+    return func is packs_sequences and place == _BATCH_SIZES
+
+
+def is_written_by_kernels(func: Any, kwargs: dict[str, Any], frame: Any) -> bool:
+    """Return whether an operator makes the lengths of padded sequences. NOTE [Sizes that kernels read].
+
+    Args:
+        func: The operator.
+        kwargs: Its keyword arguments.
+        frame: The innermost frame that runs; the operator was called within it, or within one outside of it.
+    """
+    if func is not _EMPTY or kwargs.get("dtype") is not torch.int64:
+        return False
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        if frame.f_code.co_name == _PADS and frame.f_code.co_filename == rnn.__file__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def place_of(op: str, frame: Any) -> ReadPlace:
@@ -163,5 +202,9 @@ def results_of(read: TensorRead, func: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _made(one: MadeTensor, device: torch.device) -> torch.Tensor:
+    if one.contents is not None:
+        with unset_fake_temporarily(), unobserved():
+            real = ops.frombuffer(bytearray(one.contents), dtype=getattr(torch, one.dtype))
+            return ops.clone(ops.reshape(real, one.shape))
     whole = torch.empty(one.num_elements, dtype=getattr(torch, one.dtype), device=device)
     return torch.as_strided(whole, one.shape, one.strides, one.offset)

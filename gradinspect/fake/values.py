@@ -24,6 +24,7 @@ from gradinspect.fake.read_values import (
     ReplayedReads,
     TellScratch,
     depends_on_values,
+    is_written_by_kernels,
     number_of,
     place_of,
     results_of,
@@ -126,8 +127,12 @@ class AnsweredReads(TorchDispatchMode):
         """Run the fake op; where it lacks a value, answer."""
         if answers_device(func, args):
             return args[0].fake_device
-        if self.replayed is not None and depends_on_values(func, args):
-            return self._replay(self.replayed, func, args, kwargs or {})
+        if self.replayed is not None:
+            if depends_on_values(func, args):
+                return self._replay(self.replayed, func, args, kwargs or {})
+            if is_written_by_kernels(func, kwargs or {}, sys._getframe(1)):
+                with unset_fake_temporarily():
+                    return func(*args, **(kwargs or {}))
         return self._run(func, args, kwargs or {})
 
     def _replay(self, replayed: ReplayedReads, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

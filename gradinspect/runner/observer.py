@@ -28,6 +28,7 @@ class Observer(ABC, Generic[T]):
     takes_any_call: ClassVar[bool] = False  # backward() is preferred, but autograd.grad() is accepted
     reports_missing_names: ClassVar[bool] = False  # its report says which private names this torch lacks
     reports_missed_calls: ClassVar[bool] = False  # its report says how many calls were not looked at
+    keeps_trace: bool = False  # of the error that ends the program, for another process to show
     reports_before_failure: ClassVar[bool] = False  # its result explains the error that ends the program
     is_partial: bool = False  # the result so far would mislead if the program failed now
     has_left: bool = False  # everything requested was seen, and the program runs on unobserved

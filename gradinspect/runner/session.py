@@ -39,6 +39,7 @@ from gradinspect.runner.programs.program import (
     leave_as_python,
     print_error,
     run_program,
+    trace_of,
     without_our_frames,
 )
 from gradinspect.runner.run import Run, named_root
@@ -95,6 +96,7 @@ class Session(Generic[T]):
         if request.fake or request.keeps_files:
             kept_files.begin()
         self.failure: str | None = None  # how the program failed after it was recorded
+        self.failure_trace = ""  # the traceback of that
         self.exit_code = 0  # of a program that ran to its end
         self.is_delivered = False
         self._request = request
@@ -266,7 +268,7 @@ class Session(Generic[T]):
         if not self._has_answer() and self._run.problem is None:
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt
-            raise ScriptFailedError(self.failure, left or self.exit_code)
+            raise ScriptFailedError(self.failure, left or self.exit_code, self.failure_trace)
         if left is not None:
             self.exit_code = left
 
@@ -287,6 +289,7 @@ class Session(Generic[T]):
             self._deliver_early()  # the findings come before the error that they explain
         with self._process_state.given_back():
             left = print_error(without_our_frames(error, only_own=True) if self._request.fake else error)
+        self.failure_trace = trace_of(error) if self._observer.keeps_trace else ""
         where = " on fake tensors" if self._request.fake else ""
         remedy = " Reduce that output to a scalar first, or pass backward a gradient of its shape."
         more = remedy if _NEEDS_SCALAR in text_of(error) else ""

@@ -13,6 +13,7 @@ _ATTENTION = private(f"{_FLASH}.default", "fit does not count the scratch memory
 _ATTENTION_BACKWARD = private(f"{_FLASH}_backward.default", "fit does not count the scratch memory of attention")
 _CONVERT = private("torch.ops.aten._to_copy.default", "plan does not count what comes back from the CPU")
 _UNIQUE = private("torch.ops.aten._unique2.default", "fit does not answer how many different values there are")
+_PACK = private("torch.ops.aten._pack_padded_sequence.default", "fit does not answer how sequences are packed")
 
 OPERATORS: tuple[type, ...] = tuple(  # with the kinds of them, such as that of the operators of the profiler
     kind for root in (_PACKET, _OVERLOAD) if root.is_there for kind in (root.value, *root.value.__subclasses__())
@@ -20,6 +21,7 @@ OPERATORS: tuple[type, ...] = tuple(  # with the kinds of them, such as that of 
 converting: Any = _CONVERT.or_else(None)
 copying: tuple[Any, ...] = (torch.ops.aten.copy_.default, converting)
 unique_elements: Any = _UNIQUE.or_else(None)
+packs_sequences: Any = _PACK.or_else(None)
 cpu_attention: Any = _ATTENTION.or_else(None)
 cpu_attention_backward: Any = _ATTENTION_BACKWARD.or_else(None)
 

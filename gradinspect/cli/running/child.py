@@ -29,9 +29,7 @@ def record(given: Path) -> None:
     """Run the program of a request, as `main` says."""
     request, folder, wanted = pickle.loads(given.read_bytes())  # noqa: S301  # what our own process wrote
     if isinstance(wanted, int):
-        memory = answer_with_values(request, wanted)
-        if memory is not None:
-            Path(folder).write_bytes(msgspec.json.encode(memory))
+        Path(folder).write_bytes(msgspec.json.encode(answer_with_values(request, wanted)))
         return
 
     def write(graphs: tuple[Graph, ...]) -> None:

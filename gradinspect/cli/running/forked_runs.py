@@ -37,6 +37,7 @@ class _Refused(Record, frozen=True):
     hint: str = ""
     exit_code: int = 0  # of a program that failed
     lacks_values: bool = False
+    trace: str = ""  # of a program that failed
 
 
 class _Bug(Record, frozen=True):
@@ -95,7 +96,8 @@ class ForkedRuns:
             send(b"-" + msgspec.json.encode(_refused(error.message, error.hint, lacks_values=lacks_values)))
         except ScriptFailedError as error:
             lost = device_is_lost()
-            refused = _refused(*_NO_DEVICE) if lost else _refused(str(error), exit_code=error.exit_code)
+            failed = _refused(str(error), exit_code=error.exit_code, trace=error.trace)
+            refused = _refused(*_NO_DEVICE) if lost else failed
             send(b"-" + msgspec.json.encode(refused))
         except KeyboardInterrupt:
             send(b"-" + msgspec.json.encode(_refused("", exit_code=INTERRUPTED)))
@@ -108,7 +110,7 @@ class ForkedRuns:
         run = self._session.Session(program, request, question.observe, self._imports, deliver, _nothing)
         result = run.run()
         if run.exit_code:
-            raise ScriptFailedError(run.failure or "", run.exit_code)
+            raise ScriptFailedError(run.failure or "", run.exit_code, run.failure_trace)
         if not run.is_delivered:
             deliver(result)
 
@@ -132,16 +134,22 @@ def result_of(request: Request, kind: type[T], sent: bytes, status: int) -> T:
         if refused.exit_code == INTERRUPTED:
             raise KeyboardInterrupt
         if refused.exit_code:
-            raise ScriptFailedError(refused.message, refused.exit_code)
+            raise ScriptFailedError(refused.message, refused.exit_code, refused.trace)
         kind_of_error = MissingValuesError if refused.lacks_values else GradInspectError
         raise kind_of_error(refused.message, refused.hint)
     return msgspec.json.decode(sent[1:], type=kind)
 
 
-def _refused(message: str, hint: str = "", exit_code: int = 0, *, lacks_values: bool = False) -> _Refused:
+def _refused(
+    message: str, hint: str = "", exit_code: int = 0, *, lacks_values: bool = False, trace: str = ""
+) -> _Refused:
     """Write an error so that it can be sent: names may have lone surrogates."""
     return _Refused(
-        message=escape_control(message), hint=escape_control(hint), exit_code=exit_code, lacks_values=lacks_values
+        message=escape_control(message),
+        hint=escape_control(hint),
+        exit_code=exit_code,
+        lacks_values=lacks_values,
+        trace="\n".join(map(escape_control, trace.splitlines())),
     )
 
 

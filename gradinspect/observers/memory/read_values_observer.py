@@ -15,7 +15,14 @@ from typing import Any
 import torch
 
 from gradinspect.fake.patches import patched_reads
-from gradinspect.fake.read_values import ReadPlace, depends_on_values, place_of, shapes_of
+from gradinspect.fake.read_values import (
+    ReadPlace,
+    depends_on_values,
+    is_read_by_kernels,
+    makes_sizes,
+    place_of,
+    shapes_of,
+)
 from gradinspect.observers.memory.kernel_scratch import run_measured
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.storage_purposes import Label
@@ -52,6 +59,11 @@ class ReadValuesObserver(Observer[ReadValues]):
     def has_left(self) -> bool:  # type: ignore[override]  # it changes
         """Whether all steps that were asked for are complete."""
         return self._steps.has_left
+
+    @property
+    def keeps_trace(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether the program has got to what it reads: before that, it fails since it was run before."""
+        return bool(self._reads.found)
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -111,12 +123,16 @@ class _ReadRecorder(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         place = place_of(str(func), sys._getframe(1))
         result, peak = (
-            run_measured(func, args, kwargs or {}) if _makes_tensors(func) else (func(*args, **(kwargs or {})), 0)
+            run_measured(func, args, kwargs or {}) if makes_sizes(func) else (func(*args, **(kwargs or {})), 0)
         )
         if isinstance(result, bool | int | float | complex):
             self._keep(place, args, number=repr(result), kind=type(result).__name__)
         else:
-            self._keep(place, args, made=tuple(map(_made, plain_tensors(result))), scratch_bytes=peak)
+            made = tuple(
+                _made(one, self._contents(one) if is_read_by_kernels(func, number) else None)
+                for number, one in enumerate(plain_tensors(result))
+            )
+            self._keep(place, args, made=made, scratch_bytes=peak)
         return result
 
     def _keep(self, place: ReadPlace, args: tuple[Any, ...], **answer: Any) -> None:
@@ -146,11 +162,7 @@ def _stay_within_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (used + left, most))
 
 
-def _makes_tensors(func: Any) -> bool:
-    return torch.Tag.dynamic_output_shape in func.tags
-
-
-def _made(tensor: torch.Tensor) -> MadeTensor:
+def _made(tensor: torch.Tensor, contents: bytes | None) -> MadeTensor:
     storage = storage_of(tensor)
     return MadeTensor(
         shape=tuple(tensor.shape),
@@ -158,4 +170,5 @@ def _made(tensor: torch.Tensor) -> MadeTensor:
         offset=int(ops.storage_offset(tensor)),
         num_elements=0 if storage is None else storage.nbytes() // tensor.itemsize,
         dtype=str(tensor.dtype).removeprefix("torch."),
+        contents=contents,
     )

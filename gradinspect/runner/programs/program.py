@@ -22,6 +22,7 @@ _OURS = os.path.join(str(Path(__file__).parent.parent.parent), "")  # noqa: PTH1
 _RAISES = opcode.opmap["RAISE_VARARGS"]
 _EXCEPTHOOK = sys.__excepthook__  # a program may replace that too
 _CALLS_MODE = ("handle_torch_function", os.path.join("torch", "overrides.py"))  # noqa: PTH118  # the end of a path
+_CALLS_OPERATOR = ("__call__", os.path.join("torch", "_ops.py"))  # noqa: PTH118
 
 
 class Stops(Protocol):
@@ -113,11 +114,14 @@ def without_our_frames(error: BaseException, *, only_own: bool = False) -> BaseE
 
 def _strip(traceback: types.TracebackType | None, *, only_own: bool) -> types.TracebackType | None:
     kept: list[types.TracebackType] = []
+    is_called_by_us = False
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if _calls_itself_by_our_mode(kept, code):
             del kept[-2:]
-        if not code.co_filename.startswith((_OURS, "<frozen importlib")):
+        is_ours = code.co_filename.startswith((_OURS, "<frozen importlib"))
+        is_called_by_us = is_ours or (is_called_by_us and _is_at(code, _CALLS_OPERATOR))  # by our dispatch mode
+        if not is_called_by_us:
             kept.append(traceback)
         traceback = traceback.tb_next
     stripped = None
@@ -141,9 +145,13 @@ def _calls_itself_by_our_mode(before: Sequence[types.TracebackType], code: types
     """
     if len(before) < 2:  # the function, and the call of a mode
         return False
-    name, file = _CALLS_MODE
-    caller = before[-1].tb_frame.f_code
-    return caller.co_name == name and caller.co_filename.endswith(file) and before[-2].tb_frame.f_code is code
+    return _is_at(before[-1].tb_frame.f_code, _CALLS_MODE) and before[-2].tb_frame.f_code is code
+
+
+def _is_at(code: types.CodeType, place: tuple[str, str]) -> bool:
+    """Return whether code is a function of that name, in a file whose path ends so."""
+    name, file = place
+    return code.co_name == name and code.co_filename.endswith(file)
 
 
 def _show_error(error: BaseException, stopper: Stops) -> None:
@@ -190,6 +198,13 @@ def print_error(error: BaseException) -> int | None:
     except BaseException as failed:  # the report must survive it
         _print_both(failed, error)
     return None
+
+
+def trace_of(error: BaseException) -> str:
+    """Return the traceback of a program's error as Python would print it; "" if the program prevents that."""
+    with suppress(Exception):
+        return "".join(traceback.format_exception(error))
+    return ""
 
 
 def _print_both(failed: BaseException, error: BaseException) -> None:

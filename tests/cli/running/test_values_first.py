@@ -160,14 +160,67 @@ for _ in range(3):
     loss.backward()
     optimizer.step()
 """
+PADDED = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+torch.manual_seed(0)
+embed, rnn, head = nn.Embedding(40, 24), nn.LSTM(24, 32, 2, bidirectional=True), nn.Linear(64, 7)
+optimizer = torch.optim.AdamW([*embed.parameters(), *rnn.parameters(), *head.parameters()])
+for _ in range(3):
+    lengths = torch.randint(2, 15, (8,)).sort(descending=True)[0]
+    tokens, label = torch.randint(0, 40, (15, 8)), torch.randint(0, 7, (15, 8))
+    out, back = pad_packed_sequence(rnn(pack_padded_sequence(embed(tokens), lengths))[0], total_length=15)
+    mask = torch.arange(15)[:, None] < back
+    loss = nn.functional.cross_entropy(head(out)[mask], label[mask])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+UNSORTED = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+torch.manual_seed(0)
+rnn, head = nn.RNN(6, 20, batch_first=True), nn.Linear(20, 3)
+optimizer = torch.optim.SGD([*rnn.parameters(), *head.parameters()], 0.1, momentum=0.9)
+for _ in range(3):
+    lengths = torch.randint(1, 12, (16,)).tolist()
+    x, label = torch.randn(16, max(lengths), 6), torch.randint(0, 3, (16,))
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    loss = nn.functional.cross_entropy(head(rnn(packed)[1][-1]), label)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+LISTED = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_sequence, unpack_sequence
+
+torch.manual_seed(0)
+rnn, head = nn.GRU(5, 16, num_layers=2), nn.Linear(16, 1)
+optimizer = torch.optim.Adam([*rnn.parameters(), *head.parameters()])
+for _ in range(3):
+    out, hidden = rnn(pack_sequence([torch.randn(length, 5) for length in (4, 9, 2, 7)], enforce_sorted=False))
+    loss = sum(head(part).square().mean() for part in unpack_sequence(out)) + head(hidden[-1]).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
-    [EXPERTS, SEARCHING, ACTING, SELECTING, SHARPNESS_AWARE, ONE_A_ROW],
-    ids=["experts", "line search", "arrays", "masks", "sharpness-aware", "one a row"],
-)
+    [EXPERTS, SEARCHING, ACTING, SELECTING, SHARPNESS_AWARE, ONE_A_ROW, PADDED, UNSORTED, LISTED],
+    ids=[
+        "experts", "line search", "arrays", "masks", "sharpness-aware", "one a row", "packed and padded",
+        "packed unsorted", "packed list",
+    ],
+)  # fmt: skip
 def test_what_is_predicted_with_values_is_what_is_measured(program: str, tmp_path: Path) -> None:
     """To the byte, in each step."""
     (tmp_path / "train.py").write_text(program)
@@ -206,6 +259,66 @@ def test_it_is_said_which_lines_were_read(tmp_path: Path) -> None:
     assert done.stdout.count("begun") == 1
     assert "\n  Values read at train.py:8 (3 reads) are those of 2 real steps.\n" in done.stdout
     assert done.stderr == "running 'train.py' with values, for what it reads\n"
+
+
+BROKEN_INDEX = """
+import torch
+
+weight = torch.ones(30, requires_grad=True)
+loss = weight.square().mean()
+if loss > 0:
+    loss = weight[torch.tensor([400])].sum()
+loss.backward()
+"""
+BROKEN_BACKWARD = """
+import torch
+
+weight = torch.ones(30, requires_grad=True)
+order = (weight * 2).argsort()
+loss = weight[: int(order[0]) + 5].unique().sum()
+loss.backward()
+"""
+BROKEN_LATER = """
+import torch
+
+weight = torch.ones(30, requires_grad=True)
+for step in range(3):
+    loss = weight.square().mean()
+    if step:
+        raise ValueError("\x1b[31mlabels")
+    loss = loss + weight[int(weight.argmax()) :].sum()
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "shown"),
+    [(BROKEN_INDEX, "index 400"), (BROKEN_BACKWARD, "'_unique2'"), (BROKEN_LATER, "ValueError")],
+    ids=["before backward", "in backward", "after a step"],
+)
+def test_a_program_that_fails_with_values_shows_its_own_error(program: str, shown: str, tmp_path: Path) -> None:
+    """As a real run does: no number to answer with would help."""
+    (tmp_path / "train.py").write_text(program)
+    predicted, measured = (gradinspect("fit", "train.py", *options, cwd=tmp_path) for options in ((), ("--real",)))
+    first, *lines = predicted.stderr.splitlines()
+
+    assert predicted.returncode == measured.returncode == 3
+    assert first == "running 'train.py' with values, for what it reads"
+    assert lines == measured.stderr.replace("\x1b", "\\x1b").splitlines()
+    assert any(shown in line for line in lines)
+    assert "--hint" not in predicted.stderr
+
+
+def test_a_device_that_is_missing_is_not_the_error_of_the_program(tmp_path: Path) -> None:
+    """The line that reads values is named, as fake tensors need no device."""
+    (tmp_path / "train.py").write_text(
+        BROKEN_INDEX.replace("torch.tensor([400])", "(_ for _ in ()).throw(RuntimeError('No CUDA GPUs are available'))")
+    )
+    done = gradinspect("fit", "train.py", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "'if loss > 0:' (train.py:6) reads values" in done.stderr
+    assert "--hint 1" in done.stderr
 
 
 @pytest.mark.slow
