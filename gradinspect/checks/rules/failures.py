@@ -49,6 +49,13 @@ _KNOWN = (  # what torch says, and what helps
      "Count labels from 0, and give the model as many outputs as there are labels: of n, the greatest is n - 1."),
     (("index out of range in self",),
      "Count indices from 0, or make the embedding larger: of n rows, the last has the index n - 1."),
+    (("stack expects each tensor to be equal size",),
+     "Bring the samples of a batch to one shape: pad or cut them, in the dataset or in the DataLoader's collate_fn."),
+    (("loaded state dict", "parameter group"),
+     "The state is that of an optimizer with other parameters: freeze and add the same ones before both are made, or "
+     "let the new optimizer start without it."),
+    (("Found dtype Double but expected Float",),
+     "The loss was given float64, as NumPy makes it: where it is computed, pass target.float()."),
     (("optimizer can only optimize Tensors",), "Pass the parameters of the module, parameters(), and not the module."),
 )  # fmt: skip
 _NO_CAST = ("can't be cast to the desired output type", "Found dtype Long but expected")

@@ -225,9 +225,32 @@ def _statements(file: str) -> Iterator[ast.stmt]:
 
 def stores_of(file: str, name: str) -> Iterator[Store]:
     """Yield each statement that stores under a name."""
-    for node in _statements(file):
+    statements = list(_statements(file))
+    anew = _after_a_new_value(statements, name)
+    for node in statements:
         if any(_names(target, name) for target in _targets(node)):
-            yield Store(file, node.lineno, line_of(file, node.lineno), _adds(node, name))
+            adds = node not in anew and _adds(node, name)
+            yield Store(file, node.lineno, line_of(file, node.lineno), adds)
+
+
+def _after_a_new_value(statements: list[ast.stmt], name: str) -> set[ast.stmt]:
+    """Return the statements before which their own block has given a variable a new value: they add to that."""
+    found = set[ast.stmt]()
+    for one in statements:
+        for block in (getattr(one, part, ()) for part in ("body", "orelse", "finalbody")):
+            starts = [place for place, inner in enumerate(block) if _is_new_value(inner, name)]
+            found.update(block[starts[0] + 1 :] if starts else ())
+    return found
+
+
+def _is_new_value(statement: ast.stmt, name: str) -> bool:
+    if not isinstance(statement, ast.Assign) or not any(_is_variable(one, name) for one in statement.targets):
+        return False
+    return not any(_is_variable(one, name) for one in ast.walk(statement.value))
+
+
+def _is_variable(value: ast.AST, name: str) -> bool:
+    return isinstance(value, ast.Name) and value.id == name
 
 
 def _targets(statement: ast.stmt) -> Iterator[ast.expr]:

@@ -60,6 +60,25 @@ def test_a_statement_that_stores_under_a_name(line: str, stores: bool, tmp_path:
     assert [store.line for store in stores_of(str(file), "kept")] == ([2] if stores else [])
 
 
+@pytest.mark.parametrize(
+    ("body", "adds"),
+    [
+        ("kept = f(x)\n    kept = kept + 1", [False, False]),
+        ("kept = f(x)\n    kept += 1", [False, False]),
+        ("other = f(x)\n    kept = kept + 1", [True]),
+        ("kept = f(x)\n    for x in y:\n        kept = kept + x", [False, True]),
+        ("kept = kept + 1\n    kept += 2", [True, True]),
+    ],
+    ids=["assigned", "in place", "another", "in a loop", "never anew"],
+)
+def test_what_is_begun_anew_adds_to_nothing_earlier(body: str, adds: list[bool], tmp_path: Path) -> None:
+    """A closure that makes its loss of two terms keeps no graph of its last call."""
+    file = tmp_path / "program.py"
+    file.write_text(f"def closure():\n    {body}\n")
+
+    assert [store.adds for store in stores_of(str(file), "kept")] == adds
+
+
 class Held:
     """Has attributes."""
 
