@@ -83,11 +83,7 @@ def _run(
     with without_collections():
         run = session.Session(program, request, make_observer, imports, report_alone, signs.call_reached)
     signs.watch(run, session.whereabouts, goes_on=request.goes_on, stops_together=question.stops_together)
-    try:
-        result = _result_of(run)
-    finally:
-        if run.was_stopped:
-            note_stop()
+    result = _result_of(run)
     if not run.is_delivered:
         report_alone(result)
     if run.exit_code or run.failure:
@@ -107,6 +103,9 @@ def _result_of(run: Any) -> Any:  # noqa: ANN401  # a `Session` and its result; 
         if not run.exit_code:
             raise
         raise ScriptFailedError(str(error), run.exit_code) from None
+    finally:
+        if run.was_stopped:
+            note_stop()
 
 
 def check_fits(request: Request, question: Question[Any]) -> None:
