@@ -4,7 +4,6 @@ A copy is also made, and ends, in the middle of a program, which may have replac
 by name. NOTE [Our own calls] in `torch_api.patching.originals`.
 """
 
-import atexit
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from weakref import finalize
 
 from gradinspect.errors import GradInspectError
 from gradinspect.kept_files import run as kept_files
+from gradinspect.runner.ending import end_process
 
 Send = Callable[[bytes], None]
 fork: Any = getattr(os, "fork", None)  # Windows has none
@@ -138,12 +138,7 @@ def be_child(run: Callable[[Send], None], target: int, *, is_silent: bool) -> No
     except BaseException:
         traceback.print_exc()  # an error of ours: those of the program are sent
     finally:
-        with suppress(BaseException):
-            atexit._run_exitfuncs()
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):
-                stream.flush()
-        _exit(status)
+        end_process(status)
 
 
 def hide_output() -> None:

@@ -29,20 +29,18 @@ that is left, so the thread that waits for the end must not refer to the run.
 """
 
 import _thread
-import atexit
 import concurrent.futures.thread
 import opcode
-import os
 import signal
 import sys
 import threading
-from contextlib import suppress
 from threading import Lock, get_ident, main_thread
 from time import monotonic, sleep
 from types import FrameType
 from typing import Any, Self
 
 from gradinspect.recording.frames import RUNNERS
+from gradinspect.runner.ending import end_process
 from gradinspect.runner.endless_waits import endless_wait_of
 from gradinspect.runner.quiet_stops import leave_out_stops
 
@@ -174,10 +172,7 @@ class Stopper:
             while self._main.is_alive():  # until the interpreter begins to wait for other threads
                 sleep(_PAUSE_S)  # not `join`, which needs what a program may have deleted, such as sys.excepthook
             sleep(PATIENCE_AT_EXIT_S)
-        atexit._run_exitfuncs()
-        with suppress(Exception):
-            sys.stdout.flush()
-        os._exit(exit_code)
+        end_process(exit_code)
 
     def _ends_within(self, patience_s: float) -> bool:
         """Wait for the end of the program; not long for one that nothing can end. NOTE [Waits that cannot end]."""

@@ -7,11 +7,10 @@ it had said so, nobody does. Python ends such a thread where it next needs the G
 that are no daemons and runs the functions of atexit, but is not taken down piece by piece.
 """
 
-import atexit
-import os
-import sys
 import threading
 from contextlib import suppress
+
+from gradinspect.runner.ending import end_process
 
 _enumerate = threading.enumerate  # a program may replace it
 
@@ -33,8 +32,4 @@ def leave(exit_code: int) -> int:
         return exit_code
     with suppress(Exception):
         threading._shutdown()  # type: ignore[attr-defined]  # what Python calls at its end
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):
-            stream.flush()
-    os._exit(exit_code)
+    return end_process(exit_code)

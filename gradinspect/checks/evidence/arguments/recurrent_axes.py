@@ -55,7 +55,7 @@ class RecurrentAxisLog:
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
         if function in RECURRENT:
-            if len(args) == _NUM_ARGUMENTS and type(args[3]) is bool and args[-1] is False:
+            if takes_time_first(args):
                 self._by_time[len(self._flow.calls)] = function, args[0].shape[0]
         elif self._by_time and args and type(args[0]) is torch.Tensor and len(args[0].shape) == 3:
             self._take(args[0], _places(function, args, kwargs), number)
@@ -98,6 +98,11 @@ class RecurrentAxisLog:
                 yield LastAlongBatch(
                     op=seen.op, how=seen.how, shape=seen.shape, ran=frame_of(seen.ran), used=frame_of(number)
                 )
+
+
+def takes_time_first(args: Sequence[Any]) -> bool:
+    """Return whether an RNN is given a padded batch, and was made without batch_first."""
+    return len(args) == _NUM_ARGUMENTS and type(args[3]) is bool and args[-1] is False
 
 
 def _places(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

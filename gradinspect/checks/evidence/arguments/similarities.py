@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
-from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.checks.facts.values import SelfSimilarity
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
@@ -59,8 +58,7 @@ class SimilarityLog:
             seen.is_self = False
             return
         if not seen.num_calls:
-            made = self._flow.read(scores).call
-            seen.made = None if made == OUTSIDE else self._flow.calls[made].frame
+            seen.made = self._flow.made_at(scores)
         seen.num_calls, seen.num_rows = seen.num_calls + 1, len(target)
         with unobserved():
             seen.is_self = _is_self(ops.detach(scores))

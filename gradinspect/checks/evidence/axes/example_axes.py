@@ -16,7 +16,7 @@ from msgspec import Struct
 from torch.utils.data import RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
 from gradinspect.checks.evidence.arguments.given import argument
-from gradinspect.checks.evidence.arguments.recurrent_axes import RECURRENT
+from gradinspect.checks.evidence.arguments.recurrent_axes import RECURRENT, takes_time_first
 from gradinspect.checks.evidence.arguments.repeated_batches import iterator_in
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import RunsAlongBatch
@@ -88,7 +88,7 @@ class ExampleAxisLog:
     def _run(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         is_attention = function == _ATTENTION
         given = argument(args, kwargs, 0, "query")
-        if not is_attention and not (len(args) == 9 and type(args[3]) is bool and args[-1] is False):
+        if not is_attention and not takes_time_first(args):
             return
         if type(given) is not torch.Tensor or len(given.shape) != 3:
             return

@@ -30,7 +30,7 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
 
 LEAST_LOOKS = 2  # in which the parameters had changed, and the buffers had not
-MOST_EXTRA = 16  # looks because a copy, or a model that is new, has been called
+MOST_EXTRA = 15  # looks because a copy, or a model that is new, has been called
 _NEW = {"running_mean": 0.0, "running_var": 1.0}  # what all elements of a new layer's statistics are
 MAX_ELEMENTS = 1 << 20  # of all buffers of a model; larger ones are not compared
 MAX_PARAMETERS = 4
@@ -104,11 +104,12 @@ class LaggingBuffersLog:
         """Return whether to look now."""
         if self._num_calls.bit_count() == 1:
             return True
-        is_news = not self._called <= self._known or any(
-            id(self.recorder.modules[number]()) in self._pairs for number in self._called
-        )
-        self._num_extra += is_news and self._num_extra < MOST_EXTRA
-        return is_news and self._num_extra < MOST_EXTRA
+        if self._num_extra == MOST_EXTRA:
+            return False
+        called = (self.recorder.modules[number]() for number in self._called)
+        is_news = not self._called <= self._known or any(id(module) in self._pairs for module in called)
+        self._num_extra += is_news
+        return is_news
 
     def _pass_over(self, copy: nn.Module, why: str) -> None:
         """Count what is not compared, once its parameters change: what is frozen follows nothing."""

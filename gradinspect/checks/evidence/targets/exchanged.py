@@ -16,7 +16,6 @@ from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import ExchangedArguments
-from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
@@ -55,8 +54,7 @@ class ExchangeLog:
         second: Any = argument(args, kwargs, 1, "target")
         seen.are_exchanged = self._are_exchanged(first, second, number)
         if seen.are_exchanged:
-            made = self._flow.read(second).call
-            seen.made = None if made == OUTSIDE else self._flow.calls[made].frame
+            seen.made = self._flow.made_at(second)
             seen.num_calls += 1
 
     def _are_exchanged(self, first: Any, second: Any, number: int | None) -> bool:

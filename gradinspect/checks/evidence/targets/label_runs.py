@@ -15,10 +15,10 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.targets.uninformative import OF_CLASSES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import LabelRuns
-from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
@@ -47,7 +47,7 @@ class _Seen(Struct):
 class LabelRunLog:
     """Looks at labels. NOTE [One class at a time]."""
 
-    functions = frozenset(("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
+    functions = OF_CLASSES
 
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
         """Share the calls that made the labels; what is too large is counted."""
@@ -70,8 +70,7 @@ class LabelRunLog:
         is_plain = (is_column or is_class) and not target.requires_grad and not is_weighed
         seen.is_other = not is_plain or not self._limit.allows(target, number)
         if not seen.is_other and target.shape[0] >= LEAST_LABELS:
-            made = self._flow.read(target).call
-            seen.made = None if made == OUTSIDE else self._flow.calls[made].frame
+            seen.made = self._flow.made_at(target)
             self._read(seen, target)
 
     def _read(self, seen: _Seen, target: torch.Tensor) -> None:

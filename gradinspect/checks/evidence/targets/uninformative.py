@@ -24,6 +24,7 @@ from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
 
+OF_CLASSES = frozenset(("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
 LEAST_CALLS = 5  # of a line
 MOST_CALLS = 100
 LEAST_LABELS = 64
@@ -60,7 +61,7 @@ class _Seen(Struct):
 class UninformativeLog:
     """Looks at labels. NOTE [Labels that say nothing on purpose]."""
 
-    functions = frozenset(("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
+    functions = OF_CLASSES
 
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
         """Share the calls that made them; what is too large is counted."""

@@ -105,7 +105,7 @@ class TrainingLog:
         self._emptied = EmptiedIterators(recorder, folder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._sharing = SharingWeights(recorder, self._gradients, self._shared_at, folder)
-        self._lagging = LaggingBuffersLog(recorder, self._gradients, lambda one: self._frame(self._flow_frame(one)))
+        self._lagging = LaggingBuffersLog(recorder, self._gradients, lambda one: self._frame(self._flow.made_at(one)))
         self._refilled = RefilledLog(flow, recorder.errors)
         self._num_calls_before_step = 0  # of torch functions, when an optimizer last stepped
         self._attached = ExitStack()
@@ -152,7 +152,7 @@ class TrainingLog:
 
     def knows_writes(self, last: Callable[[torch.Tensor], int | None]) -> None:
         """Take what returns the frame of the last write to a tensor that no optimizer made."""
-        self._parameters.set_at = lambda one: self._flow_frame(one) if (frame := last(one)) is None else frame
+        self._parameters.set_at = lambda one: self._flow.made_at(one) if (frame := last(one)) is None else frame
 
     def facts(self) -> Sequence[object]:
         """List what is to be judged, after the end."""
@@ -502,11 +502,7 @@ class TrainingLog:
         )  # fmt: skip
 
     def _rebound(self) -> Iterator[Unheld]:
-        return rebound(self._gradients, self._optimizers.seen, self._registrations, self._flow_frame)
-
-    def _flow_frame(self, tensor: torch.Tensor) -> int | None:
-        call = self._flow.read(tensor).call
-        return None if call == OUTSIDE else self._flow.calls[call].frame
+        return rebound(self._gradients, self._optimizers.seen, self._registrations, self._flow.made_at)
 
     def _owned(self) -> Iterator[torch.Tensor]:
         """Yield the parameters of all models that were called."""
@@ -527,7 +523,7 @@ class TrainingLog:
         tensor = one.parameter.tensor() if one.value is None else one.value()
         if one.frame is not None or tensor is None or one.kind in ("model", "instead", "twin", "group"):
             return one.frame
-        return self._flow_frame(tensor)
+        return self._flow.made_at(tensor)
 
     def _kept_gradients(self) -> Iterator[KeptGradient]:
         for one in self._optimizers.seen:

@@ -270,6 +270,11 @@ class Dataflow:
         """Return the read of a tensor."""
         return self._reads(tensor)[-1]
 
+    def made_at(self, tensor: torch.Tensor) -> int | None:
+        """Return the frame of the call that made a tensor; None if that is not known."""
+        call = self.read(tensor).call
+        return None if call == OUTSIDE else self.calls[call].frame
+
     def last_write(self, tensor: torch.Tensor) -> int:
         """Return the last call that wrote to the memory of a tensor, or else that made it."""
         return self._reads(tensor)[0].call
