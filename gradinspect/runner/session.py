@@ -408,20 +408,25 @@ class Session(Generic[T]):
 
     @contextmanager
     def _early_exits_deliver(self) -> Iterator[None]:
-        """Deliver the result even if the program leaves by os._exit."""
+        """Deliver the result even if the program leaves by os._exit, or is ended as it does not end by itself."""
         original = os._exit
 
-        def _exit(status: int) -> None:
+        def deliver() -> None:
             if getpid() == self._run.interceptor.pid:
                 self._deliver_early()
                 kept_files.put_back()
+
+        def _exit(status: int) -> None:
+            deliver()
             original(status)
 
         os._exit = _exit  # type: ignore[assignment]
+        self._run.stopper.deliver = deliver
         try:
             yield
         finally:
             os._exit = original
+            self._run.stopper.deliver = None
 
     def _settled_result(self) -> T | None:
         """Return the result, now that the program has ended or is about to."""

@@ -34,6 +34,7 @@ import opcode
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from threading import Lock, get_ident, main_thread
 from time import monotonic, sleep
 from types import FrameType
@@ -64,6 +65,7 @@ class Stopper:
     def __init__(self) -> None:
         """Set up for a program that runs in the main thread."""
         self.is_stopping = False
+        self.deliver: Callable[[], None] | None = None  # what was recorded, from a process that does not end by itself
         self._tracers: dict[int, _FrameTracer] = {}
         self._has_ended = False
         self._until_end = Lock()  # held until the end; an Event calls builtins that the program may have replaced
@@ -172,7 +174,7 @@ class Stopper:
             while self._main.is_alive():  # until the interpreter begins to wait for other threads
                 sleep(_PAUSE_S)  # not `join`, which needs what a program may have deleted, such as sys.excepthook
             sleep(PATIENCE_AT_EXIT_S)
-        end_process(exit_code)
+        end_process(exit_code, self.deliver)
 
     def _ends_within(self, patience_s: float) -> bool:
         """Wait for the end of the program; not long for one that nothing can end. NOTE [Waits that cannot end]."""
