@@ -115,6 +115,13 @@ answers = queue.Queue()
 threading.Thread(target=step).start()
 answers.get()
 """,
+    "queue_without_exit": """
+import os, queue, threading
+os._exit = lambda code: print("LOST exit")
+answers = queue.Queue()
+threading.Thread(target=step).start()
+answers.get()
+""",
     "pool": """
 from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(1) as pool:
