@@ -19,6 +19,7 @@ from gradinspect.fake.values import AnsweredReads
 from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
 from gradinspect.kept_files import run as kept_files
+from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor, final_outputs, outputs_in
 from gradinspect.recording.recorder import Recorder
@@ -288,7 +289,7 @@ class Session(Generic[T]):
         if self._observer.reports_before_failure:
             self._deliver_early()  # the findings come before the error that they explain
         with self._process_state.given_back():
-            left = print_error(without_our_frames(error, only_own=True) if self._request.fake else error)
+            left = print_error(without_our_frames(error, is_own_file) if self._request.fake else error)
         self.failure_trace = trace_of(error) if self._observer.keeps_trace else ""
         where = " on fake tensors" if self._request.fake else ""
         remedy = " Reduce that output to a scalar first, or pass backward a gradient of its shape."
@@ -365,7 +366,7 @@ class Session(Generic[T]):
                 return
             self._run.has_failed = True
             self._explain(error)
-            print_error(without_our_frames(error, only_own=True))
+            print_error(without_our_frames(error, is_own_file))
             hint = "" if self._request.inputs or not _lacks_argument(error) else " Give its inputs: --input 2x3x32x32."
             raise ScriptFailedError(f"'{what}' failed with {type(error).__name__}.{hint}") from None
         finally:

@@ -135,6 +135,7 @@ NEEDED = {
     "unused by torch's import": ("fractions", "WHO = 'mine'\n"),
     "replaced whole": ("colorsys", "from math import *\nWHO = 'mine'\n"),
     "needed, and of no use": ("uuid", "WHO = 'mine'\n"),
+    "needed, and imports torch itself": ("cuda", "from torch import nn\nWHO = 'mine'\n"),
     "needed, and broken": ("timeit", "raise ValueError('mine')\n"),
 }
 

@@ -5,14 +5,13 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from gradinspect.errors import GradInspectError, text_of
-from gradinspect.recording.frames import is_own_file
 from gradinspect.runner.programs.cells import run_cells
 from gradinspect.runner.programs.main_module import make_main_module
 from gradinspect.runner.programs.notebooks import has_cells
@@ -93,12 +92,12 @@ def _exit_code(error: SystemExit) -> int:
     return 1
 
 
-def without_our_frames(error: BaseException, *, only_own: bool = False) -> BaseException:
+def without_our_frames(error: BaseException, is_kept: Callable[[str], bool] | None = None) -> BaseException:
     """Remove our frames from an error's traceback, and from those of its causes, contexts and parts.
 
     Args:
         error: The error.
-        only_own: Keep only frames of the program's own files; where there are none, the innermost forward of a module.
+        is_kept: Whether to keep frames of a file; where none are kept, the innermost forward of a module. None: all.
     """
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
@@ -107,12 +106,12 @@ def without_our_frames(error: BaseException, *, only_own: bool = False) -> BaseE
         if item is None or id(item) in seen:
             continue
         seen.add(id(item))
-        item.__traceback__ = _strip(item.__traceback__, only_own=only_own)
+        item.__traceback__ = _strip(item.__traceback__, is_kept)
         todo += [item.__cause__, item.__context__, *(item.exceptions if isinstance(item, BaseExceptionGroup) else ())]
     return error
 
 
-def _strip(traceback: types.TracebackType | None, *, only_own: bool) -> types.TracebackType | None:
+def _strip(traceback: types.TracebackType | None, is_kept: Callable[[str], bool] | None) -> types.TracebackType | None:
     kept: list[types.TracebackType] = []
     is_called_by_us = False
     while traceback is not None:
@@ -125,16 +124,16 @@ def _strip(traceback: types.TracebackType | None, *, only_own: bool) -> types.Tr
             kept.append(traceback)
         traceback = traceback.tb_next
     stripped = None
-    for part in reversed(_own(kept) if only_own else kept):
+    for part in reversed(kept if is_kept is None else _chosen(kept, is_kept)):
         stripped = types.TracebackType(stripped, part.tb_frame, part.tb_lasti, part.tb_lineno)
     return stripped
 
 
-def _own(parts: Sequence[types.TracebackType]) -> Sequence[types.TracebackType]:
+def _chosen(parts: Sequence[types.TracebackType], is_kept: Callable[[str], bool]) -> Sequence[types.TracebackType]:
     """Keep what the reader can change; where all is in installed files, the layer that was given what it cannot use."""
-    own = [part for part in parts if is_own_file(part.tb_frame.f_code.co_filename)]
+    chosen = [part for part in parts if is_kept(part.tb_frame.f_code.co_filename)]
     layers = [part for part in parts if part.tb_frame.f_code.co_name == "forward"]
-    return own or layers[-1:] or parts[-1:]
+    return chosen or layers[-1:] or parts[-1:]
 
 
 def _calls_itself_by_our_mode(before: Sequence[types.TracebackType], code: types.CodeType) -> bool:
