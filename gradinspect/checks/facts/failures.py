@@ -14,6 +14,7 @@ class FailedTensor(Record, frozen=True, kw_only=True):
     is_integer: bool
     extremes: tuple[int, int] | None = None  # the least and the greatest of integers in memory
     is_argument: bool = False  # of a layer, so that its name is words
+    is_of_module: bool = False  # a parameter of what the statement names
     has_sparse_gradient: bool = False
     made: Frame | None = None  # the line of the operator that made it
     off: Frame | None = None  # where gradients were disabled, of an inference tensor
@@ -51,3 +52,5 @@ class FailedCall(Record, frozen=True, kw_only=True):
     ] = ()  # lists of modules, and what they should be, if nothing else is known
     lacks_gradient: bool = False  # Python refused the None that is the gradient of each of the tensors
     refuses_copy: bool = False  # copy.deepcopy() found the tensor, which has a graph
+    text: str = ""  # of the whole error, where it says more than its first sentence
+    constructed: str = ""  # the class of torch that the statement makes: "MSELoss"

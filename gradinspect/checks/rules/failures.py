@@ -1,10 +1,12 @@
 """The error of torch that ended the program, where no other rule explains it."""
 
+import re
 from collections.abc import Iterator
 
 from gradinspect.checks.facts.failures import FailedCall, FailedIterator, FailedTensor, SharedParameter
 from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
+from gradinspect.checks.rules.failure_remedies import known_remedy
 from gradinspect.graph import Frame
 
 FAILED = Rule(
@@ -15,8 +17,9 @@ FAILED = Rule(
     "gradinspect lists each tensor that the failed statement names with its dtype, shape and device, and the line "
     "of the operator that made it. A leaf that requires grad cannot be written to while gradients are recorded: "
     "torch.no_grad() is needed. A gradient that no backward call has left is None, which Python refuses to compute "
-    "with, and copy.deepcopy() refuses a result with a graph. For the other errors the facts are listed, and the "
-    "question that decides. Reported only if no other rule names the line that failed.",
+    "with, and copy.deepcopy() refuses a result with a graph. What helps is said for the errors that people ask about "
+    "most; for the others the facts are listed, and the question that decides. Reported only if no other rule names "
+    "the line that failed.",
     change="""\
   import torch
 
@@ -35,30 +38,7 @@ FAILED = Rule(
 )
 _INFERENCE = "Inference tensors cannot be saved"
 _LEAF = "a leaf Variable that requires grad"
-_KNOWN = (  # what torch says, and what helps
-    (("Inference tensors cannot be saved for backward",),
-     "Compute what is trained on under torch.no_grad() instead of torch.inference_mode(), or clone() it afterwards."),
-    (("Expected more than 1 value per channel when training",),
-     "A batch norm in train mode needs several examples: let the DataLoader or the loop drop a last batch of one, as "
-     "drop_last=True does, or call eval() where one example is enough."),
-    (("Only Tensors of floating point",), "Make it of floating point: 1.0 instead of 1, or dtype=torch.float32."),
-    (("before Module.__init__() call",), "Call super().__init__() before the first assignment in __init__."),
-    (("(torch.nn.Parameter or None expected)",),
-     "Copy its values into the parameter that is there, under torch.no_grad(), or assign an nn.Parameter."),
-    (("Target ", " is out of bounds"),
-     "Count labels from 0, and give the model as many outputs as there are labels: of n, the greatest is n - 1."),
-    (("index out of range in self",),
-     "Count indices from 0, or make the embedding larger: of n rows, the last has the index n - 1."),
-    (("stack expects each tensor to be equal size",),
-     "Bring the samples of a batch to one shape: pad or cut them, in the dataset or in the DataLoader's collate_fn."),
-    (("loaded state dict", "parameter group"),
-     "The state is that of an optimizer with other parameters: freeze and add the same ones before both are made, or "
-     "let the new optimizer start without it."),
-    (("Found dtype Double but expected Float",),
-     "The loss was given float64, as NumPy makes it: where it is computed, pass target.float()."),
-    (("optimizer can only optimize Tensors",), "Pass the parameters of the module, parameters(), and not the module."),
-)  # fmt: skip
-_NO_CAST = ("can't be cast to the desired output type", "Found dtype Long but expected")
+_SHAPES = re.compile(r"size|shape|dimension|broadcast|element|channel|match|length|\bdims?\b", re.IGNORECASE)
 
 
 def failure_findings(fact: FailedCall) -> Iterator[Finding]:
@@ -154,11 +134,7 @@ def _remedy(fact: FailedCall) -> str:
             f"Remove sparse=True {at}. Or pass these parameters to "
             "torch.optim.SparseAdam, and all others to the optimizer that there is."
         )
-    integers = [one.name for one in fact.tensors if one.is_integer]
-    if len(integers) == 1 and any(text in fact.error for text in _NO_CAST):
-        return f"At {where}, pass {integers[0]}.float()."
-    known = (remedy for texts, remedy in _KNOWN if all(text in fact.error for text in texts))
-    return _of_parameters(fact) or next(known, "") or _asked(fact)
+    return _of_parameters(fact) or known_remedy(fact) or _asked(fact)
 
 
 def _of_parameters(fact: FailedCall) -> str:
@@ -175,6 +151,6 @@ def _asked(fact: FailedCall) -> str:
         return "Which device is meant? Make the others there, or move them with to(device)."
     if len({one.dtype for one in fact.tensors}) > 1 and "dtype" in fact.error.lower().replace("scalar type", "dtype"):
         return "Which dtype is meant? Convert the others on the lines that made them."
-    if not fact.tensors:
+    if not fact.tensors or not _SHAPES.search(fact.error):
         return "What does this line pass, and what does torch say that it expects?"
     return "Which of these shapes is not the one you expect? Follow it back from the line that made it."

@@ -8,10 +8,12 @@ are looked up without running code of the program.
 
 import ast
 import dis
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from inspect import getattr_static
 from itertools import islice
 from pathlib import Path
+from pickle import UnpicklingError
 from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
@@ -24,6 +26,8 @@ from gradinspect.checks.evidence.failures.inside import (
     ARGUMENT,
     MAX_LISTS,
     MAX_SHARED,
+    Layer,
+    constructed_class,
     failed_layer,
     shared_parameters,
     unregistered_lists,
@@ -47,11 +51,16 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
 
 _KINDS = (RuntimeError, ValueError, IndexError)
-_KINDS_INSIDE = (*_KINDS, TypeError, AttributeError, AssertionError)  # that code of torch raises in Python
+_KINDS_INSIDE = (*_KINDS, TypeError, AttributeError, AssertionError, UnpicklingError)  # raised by torch's Python code
+_TYPE_ERROR = re.compile(
+    r"\btensors?\b|must be Tensor, not|np\.ndarray of type|^[\w.]+\(\) (?:missing|got an unexpected)"
+)
 _TORCH = str(Path(torch.__file__).parent)
 MAX_TENSORS = 6
 MAX_NUMBERS = 10**7  # of which the extremes are looked for
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+_COLOR = re.compile(r"\x1b\[[\d;]*m")
+MAX_TEXT = 4000  # characters of an error
 SHORT = 60  # characters of a sentence that may need the next one
 
 
@@ -71,7 +80,8 @@ def failed_call(
         folder: Files below it are named relative to it.
         origin: Returns the frame that made a parameter or an optimizer.
     """
-    if not isinstance(error, _KINDS_INSIDE) or isinstance(error, torch.OutOfMemoryError):
+    text = _text(error)
+    if not _may_be_of_torch(error, text):
         return None
     steps = list(_steps(error.__traceback__))
     own = [place for place, step in enumerate(steps) if is_own_file(_file(step))]
@@ -79,9 +89,10 @@ def failed_call(
         return None
     last, deeper = steps[own[-1]], steps[own[-1] + 1 :]
     frames = [step.tb_frame for step in deeper]
-    empty = () if deeper else tuple(_without_gradient(last, text_of(error)))
+    empty = () if deeper else tuple(_without_gradient(last, text))
     is_of_torch = all(_file(step).startswith(_TORCH) or is_of_copying(_file(step)) for step in deeper)
-    if not is_of_torch or not (deeper or empty or isinstance(error, _KINDS)):
+    is_sure = isinstance(error, _KINDS) or (type(error) is TypeError and _TYPE_ERROR.search(text) is not None)
+    if not is_of_torch or not (deeper or empty or is_sure):
         return None
     with plain_tensors_only():
         refused = next(_refusing(last), None)
@@ -90,9 +101,9 @@ def failed_call(
         copied = refused_copy(frames, values)
         if deeper and copied is None and is_of_copying(_file(deeper[0])):
             return None
-        named = [*_named(values), *(() if layer is None else layer.tensors)]
-        named = [*empty] or ([copied] if copied is not None else named)
-        tensors = tuple(_described(named, flow, recorder, folder))
+        given, own_ones = [*_named(values), *(() if layer is None else layer.given)], list(_weights(values, layer))
+        named = [*empty] or ([copied] if copied is not None else [*given, *own_ones])
+        tensors = tuple(_described(named, {id(one) for _, one in own_ones}, flow, recorder, folder))
         tensors = tensors or tuple(_sparse(refused, last, recorder, folder, origin))
         shared = tuple(islice(shared_parameters(frames, last.tb_frame), MAX_SHARED))
         lists = () if tensors or shared else tuple(islice(unregistered_lists(values), MAX_LISTS))
@@ -101,18 +112,32 @@ def failed_call(
         return None
     caller = steps[own[-2]] if len(own) > 1 else None
     return FailedCall(
-        error=_first_words(text_of(error)),
+        error=_first_words(text),
         frame=_line(last, folder),
         called=None if caller is None else _line(caller, folder),
         tensors=tensors,
         created=None if refused is None else recorder.frames.record(origin(refused), folder),
         iterators=iterators,
-        layer="" if layer is None else f"{layer.name}, a {layer.class_name}",
+        layer="" if layer is None else f"{layer.name}, a {type(layer.module).__name__}",
         shared=shared,
         unregistered=lists,
         lacks_gradient=bool(empty),
         refuses_copy=copied is not None,
+        text=text[:MAX_TEXT],
+        constructed=constructed_class(frames),
     )
+
+
+def _text(error: BaseException) -> str:
+    """Return what an error says, without colors; that of a KeyError is shown as a key otherwise."""
+    key = error.args[0] if type(error) is KeyError and error.args else None
+    return _COLOR.sub("", key if type(key) is str else text_of(error))
+
+
+def _may_be_of_torch(error: BaseException, text: str) -> bool:
+    """Return whether torch raises errors of this kind: a lack of memory is another question."""
+    is_kind = isinstance(error, _KINDS_INSIDE) or (type(error) is KeyError and "param_groups" in text)
+    return is_kind and not isinstance(error, torch.OutOfMemoryError)
 
 
 def _first_words(text: str) -> str:
@@ -155,7 +180,7 @@ def _raises(step: TracebackType) -> bool:
 
 
 def _described(
-    named: Iterable[tuple[str, torch.Tensor]], flow: Dataflow, recorder: Recorder, folder: Path
+    named: Iterable[tuple[str, torch.Tensor]], weights: Container[int], flow: Dataflow, recorder: Recorder, folder: Path
 ) -> Iterator[FailedTensor]:
     seen: dict[int, torch.Tensor] = {}
     for name, tensor in named:
@@ -173,6 +198,7 @@ def _described(
             is_integer=not (ops.is_floating_point(tensor) or ops.is_complex(tensor)),
             extremes=_extremes(tensor),
             is_argument=name.startswith(ARGUMENT),
+            is_of_module=id(tensor) in weights,
             made=None if number is None else recorder.frames.record(number, folder),
             off=_switched_off(call, flow, recorder, folder) if ops.is_inference(tensor) else None,
         )
@@ -251,14 +277,16 @@ def _values(step: TracebackType) -> dict[str, Any]:
 
 
 def _named(values: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the tensors that a statement names; of a module those that it holds itself."""
-    for written, value in values.items():
-        if isinstance(value, torch.Tensor):
-            yield written, value
-        elif isinstance(value, nn.Module):
-            for name, parameter in own_parameters(value).items():
-                if isinstance(parameter, torch.Tensor):
-                    yield f"{written}.{name}", parameter
+    """Yield the tensors that a statement names."""
+    yield from ((written, value) for written, value in values.items() if isinstance(value, torch.Tensor))
+
+
+def _weights(values: Mapping[str, Any], layer: Layer | None) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the first parameter of each module that a statement names, and of the layer in which it failed."""
+    modules = [(written, value) for written, value in values.items() if isinstance(value, nn.Module)]
+    for name, module in (*modules, *(() if layer is None else ((layer.name, layer.module),))):
+        found = ((own, one) for own, one in own_parameters(module).items() if isinstance(one, torch.Tensor))
+        yield from ((f"{name}.{own}", one) for own, one in islice(found, 1))
 
 
 def _without_gradient(step: TracebackType, error: str) -> Iterator[tuple[str, torch.Tensor]]:

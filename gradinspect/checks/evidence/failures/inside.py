@@ -25,8 +25,8 @@ class Layer(NamedTuple):
     """The innermost module whose forward was running."""
 
     name: str  # "net.3"
-    class_name: str
-    tensors: list[tuple[str, torch.Tensor]]  # what it was given, and its own parameters
+    module: nn.Module
+    given: list[tuple[str, torch.Tensor]]
 
 
 def failed_layer(deeper: Sequence[FrameType], named: Mapping[str, Any]) -> Layer | None:
@@ -41,8 +41,17 @@ def failed_layer(deeper: Sequence[FrameType], named: Mapping[str, Any]) -> Layer
         module = inside.get("self")
         if frame.f_code.co_name == "forward" and isinstance_safely(module, (nn.Module,)):
             name = next(_paths(module, named), None)
-            return None if name is None else Layer(name, type(module).__name__, list(_tensors(name, module, frame)))
+            return None if name is None else Layer(name, module, list(_given(name, frame)))
     return None
+
+
+def constructed_class(deeper: Sequence[FrameType]) -> str:
+    """Return the module of torch that a statement makes, given the frames of torch; "" if it makes none."""
+    for frame in deeper[:1]:
+        module = own_variables(frame).get("self")
+        if frame.f_code.co_name == "__init__" and isinstance_safely(module, (nn.Module,)):
+            return type(module).__name__
+    return ""
 
 
 def _paths(module: nn.Module, named: Mapping[str, Any]) -> Iterator[str]:
@@ -52,15 +61,12 @@ def _paths(module: nn.Module, named: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"{start}.{path}" for path, inside in named_modules(value) if inside is module)
 
 
-def _tensors(name: str, module: nn.Module, frame: FrameType) -> Iterator[tuple[str, torch.Tensor]]:
+def _given(name: str, frame: FrameType) -> Iterator[tuple[str, torch.Tensor]]:
     inside = own_variables(frame)
     code = frame.f_code
     for argument in code.co_varnames[1 : code.co_argcount]:
         if isinstance_safely(inside.get(argument), (torch.Tensor,)):
             yield f"{ARGUMENT}{argument} of {name}", inside[argument]
-    for own, parameter in own_parameters(module).items():
-        if parameter is not None:
-            yield f"{name}.{own}", parameter
 
 
 def shared_parameters(deeper: Sequence[FrameType], program: FrameType) -> Iterator[SharedParameter]:

@@ -233,6 +233,13 @@ class GradientUse:
         self.other_losses.cleared(id(tensor))
         self._last_line = (_key(frame), self.time, number)
 
+    def assigned(self, tensor: torch.Tensor, gradient: object, frame: FrameType | None) -> None:
+        """Note that `.grad` was assigned: None and zeros clear it; of what else it consists is not known."""
+        if isinstance(gradient, torch.Tensor) and _has_nonzero([gradient]):
+            self.other_losses.cleared(id(tensor))
+        else:
+            self.cleared(tensor, frame)
+
     def zeroed(self, gradients: Iterable[torch.Tensor], frame: FrameType | None) -> None:
         """Note that tensors were set to zero in place, some of which may be gradients."""
         for tensor in self._owners(gradients):
@@ -461,7 +468,11 @@ def _gradient(one: UsedParameter) -> torch.Tensor | None:
 
 def _any_nonzero(parameters: Sequence[UsedParameter]) -> bool:
     """Return whether a gradient among the first few has an element that is not zero; unreadable ones count."""
-    gradients = [gradient for one in parameters[:MAX_LOOKED_AT] if (gradient := _gradient(one)) is not None]
+    return _has_nonzero([gradient for one in parameters[:MAX_LOOKED_AT] if (gradient := _gradient(one)) is not None])
+
+
+def _has_nonzero(gradients: Iterable[torch.Tensor]) -> bool:
+    """Return whether a gradient has an element that is not zero; unreadable ones count."""
     try:
         with Unobserved():
             return any(bool(ops.item(ops.count_nonzero(gradient))) for gradient in gradients)

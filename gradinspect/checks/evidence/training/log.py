@@ -270,15 +270,15 @@ class TrainingLog:
             (self._modes.dropped if touch is GradientTouch.DROPS else self._emptied.made)(frame)
         elif touch is GradientTouch.READS:
             self._gradients.read(args[0], frame)
-        elif touch is GradientTouch.SETS and args[1] is None:
-            self._gradients.cleared(args[0], frame)
+        elif touch is GradientTouch.SETS:
+            self._gradients.assigned(args[0], args[1], frame)
         elif touch is GradientTouch.ZEROES:
             self._gradients.zeroed(tensors, frame)
         elif touch is GradientTouch.UNSCALES:
             self._gradients.unscale(tensors, args[-1], frame)
         elif touch is GradientTouch.HOOKS:
             self._parameters.hooked(args[0], frame)
-        elif touch is not GradientTouch.SETS:
+        else:
             self._touched_leaf(touch, tensors, frame)
 
     def _touched_leaf(self, touch: GradientTouch, tensors: Sequence[Any], frame: FrameType | None) -> None:

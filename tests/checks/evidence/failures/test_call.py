@@ -31,7 +31,7 @@ def _failed(function: Callable[[], object], tmp_path: Path) -> FailedCall | None
 
 
 def test_the_tensors_of_the_statement_are_listed(tmp_path: Path) -> None:
-    """Those of variables, and the parameters of a module."""
+    """Those of variables, and the first parameter of a module."""
 
     class Holder:
         def __init__(self) -> None:
@@ -42,7 +42,6 @@ def test_the_tensors_of_the_statement_are_listed(tmp_path: Path) -> None:
     assert found is not None
     assert {one.name: (one.shape, one.is_trained_leaf) for one in found.tensors} == {
         "holder.fc.weight": ((2, 4), True),
-        "holder.fc.bias": ((2,), True),
         "x": ((3, 5), False),
     }
     assert "mat1 and mat2 shapes cannot be multiplied" in found.error
@@ -77,13 +76,13 @@ def test_a_statement_without_tensors_is_of_torch_if_it_names_torch(tmp_path: Pat
 
 
 def test_the_layer_inside_of_a_module_is_named(tmp_path: Path) -> None:
-    """With what it was given, and its own parameters; that of a module which the statement names is none."""
+    """With what it was given, and its first parameter; that of a module which the statement names is none."""
     net = nn.ModuleDict({"body": nn.Sequential(nn.Tanh(), nn.Linear(4, 2))})["body"]
     found = _failed(lambda: net(torch.zeros(3, 5)), tmp_path)
     assert found is not None
     assert found.layer == "net.1, a Linear"
     assert {one.name: (one.shape, one.is_argument) for one in found.tensors} == {
-        "the input of net.1": ((3, 5), True), "net.1.weight": ((2, 4), False), "net.1.bias": ((2,), False),
+        "the input of net.1": ((3, 5), True), "net.1.weight": ((2, 4), False),
     }  # fmt: skip
     layer = net[1]
     alone = _failed(lambda: layer(torch.zeros(3, 5)), tmp_path)
@@ -251,3 +250,35 @@ def test_a_gradient_that_is_none_is_named(name: str, tmp_path: Path) -> None:
     names = None if found is None or not found.lacks_gradient else {one.name for one in found.tensors}
 
     assert names == ({"LEAF"} if name in {"product", "method", "data"} else None)
+
+
+def test_errors_of_types_are_those_of_torch_if_they_say_so(tmp_path: Path) -> None:
+    """Those that a call in C raises, with no frame of torch."""
+
+    def ragged() -> None:
+        torch.tensor([[1, 2], [3]])
+
+    def of_list() -> None:
+        nn.functional.linear([1.0], torch.zeros(1, 1))
+
+    def without_number() -> None:
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(torch.optim.SGD([torch.zeros(1)]))
+        schedule.step()
+
+    says = {ragged: "expected sequence", of_list: "must be Tensor, not list", without_number: "'metrics'"}
+    for call, text in says.items():
+        found = _failed(call, tmp_path)
+        assert found is not None
+        assert text in found.text
+
+
+def test_errors_of_types_that_are_the_programs_own_are_not_reported(tmp_path: Path) -> None:
+    """Also where the statement names torch."""
+    assert _failed(lambda: len(torch.float32) + 1, tmp_path) is None
+
+
+def test_the_class_that_a_statement_makes_is_named(tmp_path: Path) -> None:
+    """As of a loss that is given its arguments too early."""
+    found = _failed(lambda: nn.MSELoss(torch.zeros(3), torch.zeros(3)), tmp_path)
+    assert found is not None
+    assert found.constructed == "MSELoss"

@@ -71,13 +71,13 @@ def test_gradients_that_a_scaler_has_multiplied(scale: float, order: str, found:
 
 
 def test_a_gradient_that_the_program_sets_is_not_cleared() -> None:
-    """Only None is nothing; zeros in place are."""
-    for clears, num_cleared in ((False, 0), (True, 1)):
+    """Unless it sets it to None or to zeros."""
+    for gradient, num_cleared in ((torch.ones(2), 0), (torch.zeros(2), 1), (None, 1)):
         program = Program()
         with program:
             weight = nn.Parameter(torch.ones(2))
             program.backward(weight.sum())
-            weight.grad = None if clears else torch.zeros(2)
+            weight.grad = gradient
         (known,) = program.log._gradients.parameters()
 
         assert (known.cleared > 0) == (num_cleared > 0)
