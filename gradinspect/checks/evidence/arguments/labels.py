@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from msgspec import Struct
 
-from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.arguments.given import argument, reduction_of
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.value_flow import OUTSIDE
@@ -62,7 +62,7 @@ class LabelLog:
         target = argument(args, kwargs, place, "target")
         if type(target) is not torch.Tensor or not target.is_cpu:
             return
-        is_reduced = kwargs.get("reduction", "mean") != "none" and kwargs.get("weight") is None
+        is_reduced = reduction_of(loss, args, kwargs) != "none" and kwargs.get("weight") is None
         if (wanted == "probabilities" and not is_reduced) or not self._limit.allows(target, number):
             return
         made = self._flow.read(target).call

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from msgspec import Struct
 
-from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.arguments.given import argument, reduction_of
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.objectives import RepeatedTerm, UnlikeReductions
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, all_behind
@@ -94,7 +94,7 @@ class AddedTermLog:
             return
         call, num_axes = len(self._flow.calls), len(first.shape)
         if function in _LOSSES:
-            kind = _REDUCTION.get(kwargs.get("reduction", "mean"))
+            kind = _REDUCTION.get(reduction_of(function, args, kwargs))
             if kind is not None:
                 self._reduced[call] = _Reduced(kind, first.shape[0])
             return

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import torch
 from msgspec import Struct
 
-from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.arguments.given import argument, reduction_of
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import CountedPadding, IgnoredClass
 from gradinspect.graph import Frame
@@ -202,5 +202,5 @@ def _is_like_others(seen: _Seen, num_all: int, others: int) -> bool:
 
 def _averages_all(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Return whether cross_entropy takes the mean of all labels, and gives none of them a weight."""
-    reduction = argument(args, kwargs, 6, "reduction")
-    return argument(args, kwargs, 2, "weight") is None and reduction in (None, "mean")
+    reduction = reduction_of("cross_entropy", args, kwargs)
+    return argument(args, kwargs, 2, "weight") is None and reduction == "mean"

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.arguments.given import argument, reduction_of
 from gradinspect.checks.evidence.targets.uninformative import OF_CLASSES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
@@ -66,7 +66,7 @@ class LabelRunLog:
             return
         is_column = target.shape == scores.shape and len(scores.shape) == 2 and scores.shape[1] == 1
         is_class = len(target.shape) == 1 and scores.shape[:1] == target.shape
-        is_weighed = kwargs.get("reduction") == "none"  # as by the rewards of what was chosen
+        is_weighed = reduction_of(loss, args, kwargs) == "none"  # as by the rewards of what was chosen
         is_plain = (is_column or is_class) and not target.requires_grad and not is_weighed
         seen.is_other = not is_plain or not self._limit.allows(target, number)
         if not seen.is_other and target.shape[0] >= LEAST_LABELS:
