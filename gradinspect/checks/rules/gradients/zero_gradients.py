@@ -16,7 +16,7 @@ from gradinspect.checks.rules.gradients.gradient_causes import (
 )
 from gradinspect.checks.rules.gradients.zero_causes import dead_unit_cause, length_one_cause
 from gradinspect.checks.rules.gradients.zero_weights import stuck_weights
-from gradinspect.graph import Graph, Node, nodes_named
+from gradinspect.graph import Graph, Node, consumers, nodes_named
 
 ZERO = Rule(
     code="GI601",
@@ -41,6 +41,9 @@ ZERO = Rule(
     remedy="Use a straight-through estimator for rounding, z + (z.round() - z).detach(), or rescale the input.",
     must_repeat=1,  # the few values of a small layer may all be negative once, by chance
 )
+_HINGES = ("Relu", "Threshold", "ClampMin")
+_DIFFERENCES = ("Sub", "Rsub", "Add")  # a margin and what is to keep it
+_SUMS = ("Add", "Sub", "Neg", "Mul", "Div", "Sum", "Mean")  # of the terms of a loss
 PRODUCTS = ("Mm", "Addmm", "Bmm", "Linear")
 ROUNDING = {"Round": "round", "Floor": "floor", "Ceil": "ceil", "Trunc": "trunc", "Sign": "sign", "Sgn": "sgn"}
 CAUSES = (
@@ -118,7 +121,9 @@ def zero_findings(ended: BackwardEnded) -> Iterator[Finding]:
     if any(note.kind == "killed" for note in ended.notes):
         stuck = frozenset(stuck_weights(ended.graph))
     for note in ended.notes:
-        if note.kind == "killed" and note.parameters and not _is_explained(ended.graph, note.parameters, stuck):
+        if note.kind != "killed" or note.node is None or _is_kept_margin(ended.graph, note.node):
+            continue
+        if note.parameters and not _is_explained(ended.graph, note.parameters, stuck):
             yield _finding(ended, note, "received a gradient and returned only zeros")
     for note in _cancelled(ended.graph):
         yield _finding(ended, note, "received a gradient and passed on its opposite as well")
@@ -127,6 +132,24 @@ def zero_findings(ended: BackwardEnded) -> Iterator[Finding]:
 
 
 JUDGE = Judge(BackwardEnded, zero_findings)
+
+
+def _is_kept_margin(graph: Graph, number: int) -> bool:
+    """Return whether a node is a term of the loss that is zero where a margin is kept: relu(margin - distance)."""
+    node = graph.nodes[number]
+    before = node.next_edges[0] if node.next_edges else None
+    if operator_of(node) not in _HINGES or before is None:
+        return False
+    if operator_of(graph.nodes[before.next_node]) not in _DIFFERENCES:
+        return False
+    readers = consumers(graph)
+    todo = [number]
+    for one in todo:
+        above = [reader for reader, _ in readers.get(one, ())]
+        if any(operator_of(graph.nodes[reader]) not in _SUMS for reader in above):
+            return False
+        todo += above
+    return True
 
 
 def _is_explained(graph: Graph, names: Collection[str], stuck: Collection[str]) -> bool:
