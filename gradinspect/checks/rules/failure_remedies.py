@@ -68,7 +68,7 @@ _REMEDIES: Final = {
     r"Index tensor must have the same number of dimensions":
         "Give the index as many dimensions as the input: at {where}, pass {integer}.unsqueeze(1).",
     r"shape '\[(?P<wants>\d+), -1\]' is invalid":
-        "The first dimension is not {wants} here, as of a last batch that is smaller: write flatten(1), which keeps it.",
+        "The first dimension is not {wants} here, as of a last batch that is smaller: flatten(1) keeps what it is.",
     r"Dimension out of range":
         "Dimensions are counted from 0: use dim=-1 for the last, or give the tensor a batch.",
     r"0-dim tensor\. Use `tensor\.item\(\)`": "At {where}, read the number with item() instead of [0].",
