@@ -201,6 +201,12 @@ class TrainingLog:
         first = self._registrations.first_of(made)
         return None if first is None else first.frame
 
+    def method_of(self, leaf: torch.Tensor | None) -> str:
+        """Name the class of torch's whose optimizer alone holds a leaf; nothing if it is another one, or several."""
+        methods = [type(one.optimizer()) for one in self._optimizers.seen if id(leaf) in one.holds()]
+        is_known = len(methods) == 1 and methods[0].__module__.startswith("torch.optim.")
+        return methods[0].__name__ if is_known else ""
+
     def names_of(self, leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
         """Return the names of those that a backward call has reached."""
         return tuple(one.name for one in self._gradients.of(leaves) if one.name)
