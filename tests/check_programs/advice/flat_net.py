@@ -1,5 +1,5 @@
 # expect: GI606
-# advice: Put an activation function, such as relu, behind each layer but the last: the first is made at flat_net.py:10.
+# advice: Put an activation function, such as relu, behind each layer but the last: the first is made at flat_net.py:11.
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -47,7 +47,7 @@ LINEAR = Rule(
 )
 
 
-class Layer(NamedTuple):
+class LinearLayer(NamedTuple):
     """A linear layer in a graph."""
 
     number: int  # the node
@@ -81,7 +81,7 @@ def linear_findings(ended: BackwardEnded) -> Iterator[Finding]:
 JUDGE = Judge(BackwardEnded, linear_findings)
 
 
-def linear_row(graph: Graph) -> list[Layer]:
+def linear_row(graph: Graph) -> list[LinearLayer]:
     """List the layers of a row that has all leaves of a graph, from the loss to the data; nothing if there is none."""
     leaves = {number for number, node in enumerate(graph.nodes) if node.leaf is not None}
     layers = {number: layer for number in nodes_named(graph, tuple(_INPUTS)) if (layer := _layer(graph, number))}
@@ -100,7 +100,7 @@ def linear_row(graph: Graph) -> list[Layer]:
     return row if len(row) == len(layers) else []
 
 
-def _layer(graph: Graph, number: int) -> Layer | None:
+def _layer(graph: Graph, number: int) -> LinearLayer | None:
     """Return a layer, if a node multiplies by a weight that is a leaf."""
     edges = graph.nodes[number].next_edges
     place = _input_place(graph.nodes[number])
@@ -111,7 +111,7 @@ def _layer(graph: Graph, number: int) -> Layer | None:
     leaf = graph.nodes[weight].leaf
     match () if leaf is None else leaf.info.shape:
         case (int(after), int(before)):
-            return Layer(number, weight, others[0] if others else None, (before, after))
+            return LinearLayer(number, weight, others[0] if others else None, (before, after))
     return None
 
 
@@ -129,7 +129,7 @@ def _leaf(graph: Graph, edge: Edge | None) -> int | None:
     return None if found is None or found.node.leaf is None else found.number
 
 
-def _lowers_rank(row: list[Layer]) -> bool:
+def _lowers_rank(row: list[LinearLayer]) -> bool:
     """Return whether a layer is narrower than both ends."""
     ends = min(row[-1].sizes[0], row[0].sizes[1])
     return min(one.sizes[0] for one in row) < ends

@@ -62,7 +62,7 @@ VANISHING = Rule(
 )
 
 
-class Row(NamedTuple):
+class ActivationRow(NamedTuple):
     """The activations between the loss and one of them, which is the last."""
 
     last: int  # the node
@@ -94,7 +94,7 @@ def vanishing_findings(ended: BackwardEnded) -> Iterator[Finding]:
 JUDGE = Judge(BackwardEnded, vanishing_findings)
 
 
-def _rows(graph: Graph, activations: frozenset[int]) -> Iterator[Row]:
+def _rows(graph: Graph, activations: frozenset[int]) -> Iterator[ActivationRow]:
     """Yield the ends of rows that leave at most what SGD makes nothing of, the nearest first."""
     ran = {one.node: one for one in gradients_of(graph).nodes}
     ways: dict[int, _Way] = {root.node: _Way(0, None) for root in graph.roots}
@@ -106,7 +106,7 @@ def _rows(graph: Graph, activations: frozenset[int]) -> Iterator[Row]:
             way = _through(way, ran.get(number))
             went = _returned(ran, number)
             if way.num_activations >= LEAST_ROW and way.came and went and went <= LEFT_BY_SGD * way.came:
-                yield Row(number, way.num_activations, way.came, went)
+                yield ActivationRow(number, way.num_activations, way.came, went)
         for edge in node.next_edges:
             if edge is not None:
                 ways[edge.next_node] = _nearest(ways.get(edge.next_node), way)
@@ -137,7 +137,7 @@ def _only_behind(graph: Graph, number: int) -> list[int]:
     return sorted(one for one in behind - around if graph.nodes[one].leaf is not None)
 
 
-def _finding(ended: BackwardEnded, row: Row, leaves: list[int], *, is_sgd: bool) -> Finding:
+def _finding(ended: BackwardEnded, row: ActivationRow, leaves: list[int], *, is_sgd: bool) -> Finding:
     graph = ended.graph
     names = [(graph.nodes[number].leaf, number) for number in leaves]
     subjects = tuple((leaf.name if leaf is not None else None) or f"#{number}" for leaf, number in names)
