@@ -8,7 +8,7 @@ model = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 4)).to(torch.b
 opt = torch.optim.AdamW(model.parameters(), lr=3e-3)
 x = torch.randn(128, 16)
 y = x[:, :4].argmax(1)
-for step in range(40):
+for _ in range(40):
     i = torch.randint(0, 128, (32,))
     loss = nn.functional.cross_entropy(model(x[i].bfloat16()).float(), y[i])
     opt.zero_grad()
