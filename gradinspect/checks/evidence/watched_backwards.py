@@ -26,7 +26,6 @@ from gradinspect.graph import Graph
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.recording.transparency.release import release_wrappers
 from gradinspect.recording.values.magnitudes import PendingFigures, fetched
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -145,7 +144,7 @@ class WatchedBackwards:
         self._on_graph(finished)
         found = self._settled(search, gradients.other_rows, watched)
         explained = is_explained or self._nonfinite.explains or _explains(found)
-        judge(watched, finished, leaves, self._origins, self._logs.recorder.errors, is_explained=explained)
+        judge(watched, finished, leaves, self._origins, self._logs, is_explained=explained)
         self.unmeasured.update(unmeasured_notes(finished))
         self._nonfinite.judged(watched.judged)
 
@@ -187,7 +186,7 @@ def judge(
     graph: Graph,
     leaves: Mapping[int, Tensor],
     origins: LeafOrigins,
-    errors: OwnErrors,
+    logs: ProgramLogs,
     *,
     is_explained: bool,
 ) -> None:
@@ -198,12 +197,19 @@ def judge(
         graph: The graph with its gradients.
         leaves: That of each node that has one.
         origins: How they got their values.
-        errors: Where a rule that fails is counted.
+        logs: What the program did until then.
         is_explained: Whether what is wrong with the gradients is known already.
     """
     ended = BackwardEnded(
-        graph, broken_gradients(graph), watched.line, is_scaling, lambda number: origins.of(leaves.get(number))
+        graph,
+        broken_gradients(graph),
+        watched.line,
+        is_scaling,
+        lambda number: origins.of(leaves.get(number)),
+        lambda number: logs.training.method_of(leaves.get(number)),
+        lambda number: logs.frame(logs.training.origin(leaves.get(number))),
     )
+    errors = logs.recorder.errors
     if not is_explained:
         watched.judged += findings_on(ended, errors.found)
         watched.zeroed_inside = zeroed_inside(ended) if watched.judged else frozenset()

@@ -169,3 +169,5 @@ class BackwardEnded(NamedTuple):
     backward: Frame | None = None
     is_scaling: Callable[[], bool] = lambda: False  # whether a GradScaler is at work; slow to find out
     values_of: Callable[[int], LeafValues | None] = lambda _node: None  # of the leaf of a node
+    method_of: Callable[[int], str] = lambda _node: ""  # the class of the optimizer that holds it, if that is torch's
+    made_at: Callable[[int], Frame | None] = lambda _node: None  # the line that made its module

@@ -57,6 +57,8 @@ class CountedPadding(Record, frozen=True, kw_only=True):
     num_calls: int
     num_padding: int
     num_all: int
+    filler: int | None = None  # the id that fills up rows, where no embedding has a padding_idx
+    is_of_tokens: bool = False  # other tokens have this label, too
     used: Frame | None = None
 
 

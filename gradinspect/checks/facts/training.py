@@ -15,7 +15,7 @@ FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter", "plain", "de
 OptimizerMisuseKind: TypeAlias = Literal[
     "never", "anew", "scheduled", "falls", "sunken", "zero", "late", "outlived", "squared",
 ]  # fmt: skip
-UnmovedKind: TypeAlias = Literal["assigned", "undone", "lost", "idle", "cleared", "zero"]
+UnmovedKind: TypeAlias = Literal["assigned", "undone", "lost", "idle", "cleared", "zero", "rounded"]
 HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
 
 
@@ -205,6 +205,8 @@ class UnmovedParameters(Record, frozen=True, kw_only=True):
     gradient: float = 0.0  # the largest element of those that backward left
     value: float = 0.0  # the largest of the parameters' own
     rate: float | None = None
+    num_lost: int = 0  # elements that had a gradient and stayed the same, in all steps together
+    num_elements: int = 0  # that had one
     is_own: bool = False  # the optimizer's class is the program's
     created: Frame | None = None  # the optimizer
     backward: Frame | None = None

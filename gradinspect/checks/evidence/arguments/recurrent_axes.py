@@ -102,7 +102,12 @@ class RecurrentAxisLog:
 
 def takes_time_first(args: Sequence[Any]) -> bool:
     """Return whether an RNN is given a padded batch, and was made without batch_first."""
-    return len(args) == _NUM_ARGUMENTS and type(args[3]) is bool and args[-1] is False
+    return is_padded(args) and args[-1] is False
+
+
+def is_padded(args: Sequence[Any]) -> bool:
+    """Return whether an RNN is given a padded batch: a packed one brings its sizes, and leaves out batch_first."""
+    return len(args) == _NUM_ARGUMENTS and type(args[3]) is bool
 
 
 def _places(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -13,9 +13,11 @@ ignores, this one is a class of tokens, however frequent it is: the tag "O" is 0
 NOTE [Mostly padding]
 Where a loss ignores nothing, and averages over all labels, those of padded tokens count as much as others. That a model
 is to say that a row is over is a choice. But with more padding than anything else the mean is one of padding. The label
-after the last token of a row may be padding as well.
+after the last token of a row may be padding as well. Where no embedding has a padding_idx, NOTE [Filled rows] says
+which tokens are padded ones.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,6 +25,7 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.arguments.given import argument, reduction_of
+from gradinspect.checks.evidence.targets.filled_rows import FilledRows, filled_rows
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import CountedPadding, IgnoredClass
 from gradinspect.graph import Frame
@@ -33,6 +36,7 @@ from gradinspect.torch_api.patching.originals import ops
 LEAST_CALLS = 3  # of a line
 MOST_CALLS = 200
 MOST_ELEMENTS = 65_536
+NO_PADDING = -sys.maxsize  # as the padding_idx of an embedding that has none
 _LEAST_TIMES = 12
 _LEAST_OTHERS = 2
 _FREQUENCY = 0.4, 2.5  # of an id, over the mean of the others
@@ -60,9 +64,13 @@ class _Padded(Struct):
     ignored: int  # the label, negative
     label: int = 0
     num_calls: int = 0
-    num_mostly: int = 0  # calls with more padding than other labels
-    num_padding: int = 0
+    num_padded: int = 0  # calls with padding
+    is_other: bool = False  # a call has shown that these labels are no padding
+    num_padding: int = 0  # labels that are those of padding
+    num_others: int = 0  # of these, those of other tokens
     num_all: int = 0
+    filler: int | None = None  # the id of padded tokens, where no padding_idx says so
+    is_of_tokens: bool = False  # other tokens have this label, too
 
 
 class IgnoredLog:
@@ -76,6 +84,9 @@ class IgnoredLog:
         self._seen: dict[tuple[int | None, int], _Seen] = {}
         self._padded: dict[int | None, _Padded] = {}
         self._is_padded: Any = None  # which of the ids that were looked up last are padding_idx
+        self._filled: FilledRows | None = None  # the same, of those of an embedding that has none
+        self._filled_at: tuple[int | None, torch.Size] | None = None  # the frame that looked these up, and their shape
+        self._num_looked_up = 0
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
@@ -86,17 +97,39 @@ class IgnoredLog:
         ids: Any = argument(args, kwargs, place, name)
         option = "padding_idx" if function == "embedding" else "ignore_index"
         index = argument(args, kwargs, at, option)
-        if type(index) is not int or type(ids) is not torch.Tensor or not ids.is_cpu or ops.is_floating_point(ids):
+        if type(ids) is not torch.Tensor or not ids.is_cpu or ops.is_floating_point(ids):
             return
-        if function == "embedding" and index < 0 and len(args) > 1:
+        index = NO_PADDING if index is None and function == "embedding" else index
+        if type(index) is not int:
+            return
+        if function == "embedding" and NO_PADDING < index < 0 and len(args) > 1:
             index += args[1].shape[0]
-        if index < 0 and function == "cross_entropy" and _averages_all(args, kwargs) and self._is_padded is not None:
-            self._look_for_padding(self._padded.setdefault(number, _Padded(ignored=index)), ids, number)
-        elif index >= 0 and self._limit.allows(ids, number):
+        if index < 0:
+            self._note_nothing_ignored(function, ids, index, number, averages_all=_averages_all(args, kwargs))
+        elif self._limit.allows(ids, number):
             kind: Literal["class", "item"] = "item" if function == "embedding" else "class"
             seen = self._seen.setdefault((number, index), _Seen(kind, index))
             if seen.num_calls < MOST_CALLS:
                 self._look(seen, ids)
+
+    def _note_nothing_ignored(
+        self, function: str, ids: torch.Tensor, index: int, number: int | None, *, averages_all: bool
+    ) -> None:
+        """Look for padding in ids of which none is ignored."""
+        if function == "embedding":
+            if self._num_looked_up < MOST_CALLS and self._is_padded is None and self._limit.allows(ids, number):
+                self._num_looked_up += 1
+                with unobserved():
+                    filled = filled_rows(ids)
+                if filled is not None or (number, ids.shape) == self._filled_at:
+                    self._filled, self._filled_at = filled, (number, ids.shape)
+        elif function == "cross_entropy" and averages_all and self._padded_places is not None:
+            self._look_for_padding(self._padded.setdefault(number, _Padded(ignored=index)), ids, number)
+
+    @property
+    def _padded_places(self) -> Any:
+        """Which of the ids that were looked up last belong to padded tokens."""
+        return self._filled.places if self._is_padded is None and self._filled is not None else self._is_padded
 
     def _look(self, seen: _Seen, ids: torch.Tensor) -> None:
         seen.num_calls += 1
@@ -133,21 +166,27 @@ class IgnoredLog:
 
     def _look_for_padding(self, seen: _Padded, ids: torch.Tensor, number: int | None) -> None:
         """Look at the labels of a loss that ignores none of them. NOTE [Mostly padding]."""
-        if seen.num_calls >= MOST_CALLS or seen.num_mostly != seen.num_calls or not self._limit.allows(ids, number):
+        if seen.num_calls >= MOST_CALLS or seen.is_other or not self._limit.allows(ids, number):
             return
         seen.num_calls += 1
         with unobserved():
-            flat = ops.reshape(ids, (-1,))
-            if self._is_padded.shape != flat.shape or not ops.item(ops.any(self._is_padded)):
+            flat, is_padded = ops.reshape(ids, (-1,)), ops.reshape(self._padded_places, (-1,))
+            seen.num_all += len(flat)
+            if is_padded.shape != flat.shape or not ops.item(ops.any(is_padded)):
                 return
-            labels = ops.masked_select(flat, self._is_padded)
+            labels = ops.masked_select(flat, is_padded)
             label, most = int(ops.item(ops.amin(labels))), int(ops.item(ops.amax(labels)))
             num_padding = int(ops.item(ops.sum(ops.eq(flat, label))))
-        is_known = label != seen.ignored and (seen.num_mostly == 0 or label == seen.label)
-        if label == most and is_known and num_padding - len(labels) <= _BEYOND * num_padding:
+            is_of_tokens = not _is_all_near(ops.eq(flat, label), self._padded_places)
+        is_known = label != seen.ignored and (seen.num_padded == 0 or label == seen.label)
+        num_others = num_padding - len(labels)
+        seen.is_other = label != most or not is_known
+        if not seen.is_other:
             seen.label = label
-            seen.num_mostly += 2 * num_padding > len(flat)
-            seen.num_padding, seen.num_all = seen.num_padding + num_padding, seen.num_all + len(flat)
+            seen.num_padded, seen.num_padding = seen.num_padded + 1, seen.num_padding + num_padding
+            seen.num_others += num_others
+            seen.filler = None if self._is_padded is not None or self._filled is None else self._filled.filler
+            seen.is_of_tokens |= is_of_tokens
 
     def _look_for_blank(self, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         given = dict(zip(("log_probs", "targets", "input_lengths", "target_lengths", "blank"), args, strict=False))
@@ -171,10 +210,11 @@ class IgnoredLog:
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[IgnoredClass | CountedPadding]:
         """Yield what is ignored on a line, and comes like the others, and padding that is not ignored."""
         for number, padded in self._padded.items():
-            if padded.num_mostly == padded.num_calls >= LEAST_CALLS:
+            if _is_mostly_padding(padded):
                 yield CountedPadding(
                     label=padded.label, num_calls=padded.num_calls, num_padding=padded.num_padding,
-                    num_all=padded.num_all, used=frame_of(number),
+                    num_all=padded.num_all, filler=padded.filler, is_of_tokens=padded.is_of_tokens,
+                    used=frame_of(number),
                 )  # fmt: skip
         for (number, _), seen in self._seen.items():
             if seen.num_calls < LEAST_CALLS or seen.counts is None:
@@ -188,6 +228,21 @@ class IgnoredLog:
                     kind=seen.kind, index=seen.index, num_times=seen.num_times, num_all=num_all,
                     num_others=max(others, 0), padding=seen.padding if has_other else None, used=frame_of(number),
                 )  # fmt: skip
+
+
+def _is_all_near(is_it: torch.Tensor, padded: torch.Tensor) -> bool:
+    """Return whether all places that have a label are padded ones, beside them, or last, as the end of a row is."""
+    near = ops.clone(padded)
+    for dim in range(len(padded.shape)):
+        near = ops.logical_or(near, ops.logical_or(ops.roll(padded, 1, dim), ops.roll(padded, -1, dim)))
+        ops.fill_(ops.select(near, dim, -1), value=True)
+    return not ops.item(ops.any(ops.logical_and(is_it, ops.logical_not(ops.reshape(near, (-1,))))))
+
+
+def _is_mostly_padding(padded: _Padded) -> bool:
+    """Return whether padding is more than half of what a loss averages. NOTE [Mostly padding]."""
+    is_known = padded.num_padded >= LEAST_CALLS and not padded.is_other
+    return is_known and 2 * padded.num_padding > padded.num_all and padded.num_others <= _BEYOND * padded.num_padding
 
 
 def _is_like_others(seen: _Seen, num_all: int, others: int) -> bool:

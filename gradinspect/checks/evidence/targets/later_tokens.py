@@ -24,7 +24,7 @@ MOST_LOOKED = 200  # products and masks whose values are read
 MOST_ELEMENTS = 1 << 18  # of one
 _LEAST_LENGTH = 4
 _HIDDEN = -1e3  # scores below this leave a weight of zero
-_PRODUCTS = frozenset(("matmul", "bmm"))
+_PRODUCTS = frozenset(("matmul", "bmm", "einsum"))
 _MULTI_HEAD = "multi_head_attention_forward"
 _SCALED = "scaled_dot_product_attention"
 _WEIGHED = frozenset((
@@ -59,6 +59,7 @@ class LaterTokens:
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
+        args = _operands(args) if function == "einsum" else args
         first, second = argument(args, kwargs, 0, "query"), argument(args, kwargs, 1, "key")
         if type(first) is not torch.Tensor or type(second) is not torch.Tensor:
             return
@@ -153,6 +154,15 @@ class LaterTokens:
 
     def _is_from(self, side: int, lookup: int) -> bool:
         return side == lookup or lookup in ancestors(self._flow.calls, side, stops_at_leaves=True)
+
+
+def _operands(args: Sequence[Any]) -> Sequence[Any]:
+    """Return the two operands of an einsum that sums over the last axis of the first, as over the keys of weights."""
+    if len(args) != 3 or type(args[0]) is not str:
+        return ()
+    given, _, result = args[0].replace(" ", "").partition("->")
+    first = given.split(",")[0]
+    return args[1:] if result and first[-1:] not in {"", *result} and first[-2:-1] in result else ()
 
 
 def _length_of_all(query: torch.Tensor, key: torch.Tensor, kwargs: Mapping[str, Any]) -> int:

@@ -16,7 +16,7 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.arguments.given import argument
-from gradinspect.checks.evidence.arguments.recurrent_axes import RECURRENT
+from gradinspect.checks.evidence.arguments.recurrent_axes import RECURRENT, is_padded
 from gradinspect.checks.evidence.targets.later_tokens import LaterTokens
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
@@ -102,7 +102,7 @@ class TokenLog:
         """Note a call that reads several places for each."""
         if function in _IN_ORDER and _is_causal(function, args, kwargs):
             self._causal.add(place)
-        elif function in RECURRENT and len(args) == 9 and args[7] is args[8] is True:  # with the batch first
+        elif function in RECURRENT and is_padded(args) and args[7] is args[8] is True:  # with the batch first
             self._both.add(place)
 
     def _look_up(self, ids: torch.Tensor, place: int, number: int | None) -> None:
@@ -213,7 +213,7 @@ def _start_of(index: Any) -> int:
 def _is_causal(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Return whether what a call returns at a place was computed from that and earlier ones."""
     if function in RECURRENT:
-        return len(args) == 9 and args[7] is False  # bidirectional
+        return is_padded(args) and args[7] is False  # bidirectional
     return bool(kwargs.get("is_causal", args[5] if len(args) > 5 else False))
 
 

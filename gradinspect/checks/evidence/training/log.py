@@ -22,6 +22,7 @@ from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.in_place.lagging_buffers import LaggingBuffersLog
+from gradinspect.checks.evidence.in_place.lost_updates import living, lost_fact
 from gradinspect.checks.evidence.in_place.refilled import RefilledLog
 from gradinspect.checks.evidence.in_place.shared_weights import SharingWeights
 from gradinspect.checks.evidence.in_place.unmoved import Unmoved, unmoved_fact
@@ -200,6 +201,12 @@ class TrainingLog:
             return self.created(made)
         first = self._registrations.first_of(made)
         return None if first is None else first.frame
+
+    def method_of(self, leaf: torch.Tensor | None) -> str:
+        """Name the class of torch's whose optimizer alone holds a leaf; nothing if it is another one, or several."""
+        methods = [type(one.optimizer()) for one in self._optimizers.seen if id(leaf) in one.holds()]
+        is_known = len(methods) == 1 and methods[0].__module__.startswith("torch.optim.")
+        return methods[0].__name__ if is_known else ""
 
     def names_of(self, leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
         """Return the names of those that a backward call has reached."""
@@ -484,6 +491,14 @@ class TrainingLog:
                 by_cause.setdefault((one.kind, id(one.optimizer)), []).append(one)
         for some in by_cause.values():
             yield unmoved_fact(some, self._frame, self._written)
+        yield from self._lost({key for kind, key in by_cause if kind == "lost"})
+
+    def _lost(self, known: Collection[int]) -> Iterator[UnmovedParameters]:
+        """Yield the optimizers whose steps change few elements, unless that is known of whole parameters."""
+        for one in self._parameters.lost.found():
+            named = self._gradients.of(living(one))
+            if id(one.seen) not in known and named:
+                yield lost_fact(one, [parameter.name for parameter in named], named[0].backward, self._frame)
 
     def _forgotten(self, known: Collection[int]) -> Iterator[ForgottenAssignment]:
         for one in forgotten(self._flow.calls, self._recorder.frames):

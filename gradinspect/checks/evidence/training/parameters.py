@@ -14,6 +14,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.in_place.equal_rows import EqualRows, EqualRowsLog
+from gradinspect.checks.evidence.in_place.lost_updates import LostUpdateLog
 from gradinspect.checks.evidence.in_place.moving_frozen import Moved, MovingFrozen
 from gradinspect.checks.evidence.in_place.unmoved import UnmovedLog
 from gradinspect.checks.evidence.training.flags import (
@@ -76,6 +77,7 @@ class ParameterLog:
         self._hooks = PiledHooks()
         self.effects = HookEffects(recorder)
         self.unmoved = UnmovedLog()
+        self.lost = LostUpdateLog()
         self._equal = EqualRowsLog()
         self._num_looked: dict[frozenset[int], int] = {}  # calls, by the models that had been called by then
         self._flags: dict[tuple[str, str | None], tuple[FoundFlag, int | None]] = {}  # with the line of backward
@@ -127,6 +129,7 @@ class ParameterLog:
         """Look at what a step is about to change."""
         self._frozen.before_step(optimizer)
         self.unmoved.before_step(optimizer, one)
+        self.lost.before_step(optimizer, one)
         if one.num_steps < NUM_STEPS:
             self._memory.before_step(optimizer, one.step)
 
@@ -134,6 +137,7 @@ class ParameterLog:
         """Look at what a step has changed."""
         self._frozen.after_step(optimizer, one)
         self.unmoved.after_step(optimizer)
+        self.lost.after_step(one)
 
     def waits(self) -> str | None:
         """Say what the next call may show."""

@@ -13,8 +13,9 @@ PADDING = Rule(
     summary="More than half of the labels that cross_entropy averages belong to padded tokens.",
     explanation="Rows of a batch are filled up to one length, and the labels of what fills them are all the same. A "
     "model learns those at once, and the mean of the loss, and its gradient, are then those of padding divided by all "
-    "positions: the longer the longest row, the less the tokens count. Reported where an embedding has a padding_idx, "
-    "the labels of its padded tokens are more than half of all, and the loss ignores none and weighs none.",
+    "positions: the longer the longest row, the less the tokens count. Reported where the labels of padded tokens are "
+    "more than half of all, and the loss ignores none and weighs none. Padded tokens are those of padding_idx, or "
+    "without one those of an id that fills up rows of unlike length at one end and is nowhere else in them.",
     change="""\
   import torch
   from torch import nn
@@ -33,14 +34,18 @@ PADDING = Rule(
 
 def padding_findings(fact: CountedPadding) -> Iterator[Finding]:
     """Report the share of padding."""
-    share = format_share(fact.num_padding, fact.num_all)
+    share, where = format_share(fact.num_padding, fact.num_all), line_of(fact.used)
+    tokens = "those of an embedding with padding_idx"
+    if fact.filler is not None:
+        tokens = f"id {fact.filler} fills up the rows, and is nowhere else in them"
+    remedy = f"Give the loss of {where} ignore_index={fact.label}. To learn where rows end, keep one a row."
+    if fact.is_of_tokens:
+        remedy = f"Fill up the labels with -100, which {where} ignores: other tokens have the label {fact.label}, too."
     yield PADDING.finding(
-        text=f"{share} of the labels that {line_of(fact.used)} averages in {fact.num_calls} calls are {fact.label}, "
-        "which is the label of padded tokens: those of an embedding with padding_idx. Its mean is mostly that of "
-        "padding.",
+        text=f"{share} of the labels that {where} averages in {fact.num_calls} calls are {fact.label}, which is the "
+        f"label of padded tokens: {tokens}. Its mean is mostly that of padding.",
         places=place_of("loss", fact.used),
-        remedy=f"Give the loss of {line_of(fact.used)} ignore_index={fact.label}. To learn where rows end, keep one a "
-        "row.",
+        remedy=remedy,
     )
 
 

@@ -30,6 +30,7 @@ CLIPPING = Rule(
       optimizer.step()
 """,
     remedy="Clip between backward() and step(), with a GradScaler after scaler.unscale_(optimizer).",
+    explains=("GI601",),  # a step that was not clipped leaves dead units
 )
 
 

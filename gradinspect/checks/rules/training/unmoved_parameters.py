@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from gradinspect.checks.facts.training import UnmovedParameters
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
+from gradinspect.units import format_share
 
+FLOAT32 = "Keep the parameters in float32, and let torch.autocast compute in half precision."
 UNMOVED = Rule(
     code="GI380",
     title="parameters have a gradient and do not change",
@@ -15,8 +17,9 @@ UNMOVED = Rule(
     "dtype can add to the values, as in bfloat16, or an optimizer of the program's own assigns to a local variable. "
     "Something may set the gradient to zero before the step. Or the step changes the values, and something sets them "
     "back: a state dict that is loaded in the loop, a copy that is restored. Gradients that are exactly zero are "
-    "reported if that is so of all parameters of the optimizer: two terms that cancel. Reported only where no other "
-    "finding explains it; a learning rate of 0 is GI368.",
+    "reported if that is so of all parameters of the optimizer: two terms that cancel. In bfloat16 and float16 "
+    "nine of ten elements that stay the same are enough, as counted in the steps with the largest learning rate. "
+    "Reported only where no other finding explains it; a learning rate of 0 is GI368.",
     change="""\
   import torch
   from torch import nn
@@ -40,6 +43,9 @@ UNMOVED = Rule(
 
 def unmoved_findings(fact: UnmovedParameters) -> Iterator[Finding]:
     """Say between which lines nothing changes."""
+    if fact.kind == "rounded":
+        yield _rounded(fact)
+        return
     why, remedy = _assigned(fact) if fact.kind == "assigned" else _words(fact)
     although = f", although {fact.optimizer} has stepped {fact.num_steps} times" if fact.optimizer else ""
     yield UNMOVED.finding(
@@ -55,6 +61,21 @@ def unmoved_findings(fact: UnmovedParameters) -> Iterator[Finding]:
 
 
 JUDGE = Judge(UnmovedParameters, unmoved_findings)
+
+
+def _rounded(fact: UnmovedParameters) -> Finding:
+    """Report steps that change a few elements only."""
+    share = format_share(fact.num_lost, fact.num_elements)
+    return UNMOVED.finding(
+        text=f"In {fact.num_steps} steps of {fact.optimizer}, {share} of the elements of {listed(fact.names)} that had "
+        f"a gradient have stayed the same: with a learning rate of {fact.rate:.1e}, a step is less than {fact.dtype} "
+        "can add to them.",
+        places=(
+            *place_of("optimizer", fact.created), *place_of("backward", fact.backward), *place_of("step", fact.step),
+        ),
+        remedy=FLOAT32,
+        subjects=fact.names,
+    )  # fmt: skip
 
 
 def _assigned(fact: UnmovedParameters) -> tuple[str, str]:
@@ -97,9 +118,7 @@ def _too_little(fact: UnmovedParameters) -> tuple[str, str]:
     return (
         f"Their learning rate is {fact.rate:.1e}, their gradients are up to {fact.gradient:.1e}, and their values up "
         f"to {fact.value:.1e}: the step is less than {fact.dtype} can add to them.",
-        "Keep the parameters in float32, and let torch.autocast compute in half precision."
-        if is_half
-        else f"Choose a larger learning rate for them at {line_of(fact.created)}.",
+        FLOAT32 if is_half else f"Choose a larger learning rate for them at {line_of(fact.created)}.",
     )
 
 

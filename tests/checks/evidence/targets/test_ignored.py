@@ -133,3 +133,32 @@ def test_the_label_after_the_last_token_may_be_padding() -> None:
 
     assert len(facts_of(CountedPadding, lambda: step(lambda ids: functional.pad(ids[:, 1:], (0, 1))))) == 1
     assert not facts_of(CountedPadding, lambda: step(lambda ids: torch.randint(10, (8, 12))))
+
+
+@pytest.mark.parametrize(
+    ("shortest", "is_tag", "ignored", "is_found", "is_of_tokens"),
+    [
+        (1, False, -100, True, False),
+        (1, True, -100, True, True),
+        (1, False, 0, False, False),
+        (10, False, -100, False, False),
+    ],
+)
+def test_rows_that_were_filled_up(
+    shortest: int, *, is_tag: bool, ignored: int, is_found: bool, is_of_tokens: bool
+) -> None:
+    """Without a padding_idx, the id at the ends of rows is padding; it is told whether tokens have its label, too."""
+    torch.manual_seed(0)
+    table, positions = nn.Embedding(10, 4), nn.Embedding(16, 4)
+
+    def step() -> None:
+        ids = torch.randint(1, 10, (8, 16))
+        ids[torch.arange(16)[None] >= torch.arange(shortest, shortest + 5).repeat(2)[:8, None]] = 0
+        table(ids)
+        positions(torch.arange(16))
+        labels = ids % 4 if is_tag else ids.clamp(max=4)
+        functional.cross_entropy(nn.Parameter(torch.randn(128, 5)), labels.flatten(), ignore_index=ignored)
+
+    found = facts_of(CountedPadding, step)
+
+    assert [(one.label, one.filler, one.is_of_tokens) for one in found] == [(0, 0, is_of_tokens)] * is_found

@@ -47,6 +47,8 @@ def prefix() -> Tensor:
         (lambda x: ATTEND(x, x, x, attn_mask=torch.zeros(11, 11)), ""),
         (lambda x: weights(x) @ x, ""),
         (lambda x: torch.bmm(functional.dropout(weights(x), 0.0), x), ""),
+        (lambda x: torch.einsum("bqk,bkd->bqd", weights(x), x), ""),
+        (lambda x: torch.einsum("bqk, bkd -> bqd", torch.einsum("bqd,bkd->bqk", x, x).softmax(-1), x), ""),
         (lambda x: BOTH(x)[0].relu(), "LSTM"),
         (LAST, None),  # along the batch: another mistake
         (lambda x: LAYER(x, src_mask=HIDDEN), None),
@@ -56,6 +58,8 @@ def prefix() -> Tensor:
         (lambda x: ATTEND(x, x, x, attn_mask=torch.zeros(11, 11).masked_fill(HIDDEN, -torch.inf)), None),
         (lambda x: ATTEND(x, torch.randn(4, 11, 8), x), None),  # keys of other tokens
         (lambda x: weights(x).tril() @ x, None),
+        (lambda x: torch.einsum("bqk,bkd->bqd", weights(x).tril(), x), None),
+        (lambda x: torch.einsum("bkq,bkd->bqd", weights(x), x), None),  # weights of other places
         (lambda x: x @ (x.transpose(1, 2) @ x), None),  # no weights
         (lambda x: BOTH(x)[0][..., :4].repeat(1, 1, 2), None),  # one of its directions
         (lambda x: x, None),

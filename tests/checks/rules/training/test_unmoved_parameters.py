@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from rule_sentences import line, said
 
 from gradinspect.checks.facts.training import UnmovedParameters
+from gradinspect.checks.rules.training.unmoved_parameters import unmoved_findings
 
 FACT = UnmovedParameters(
     kind="undone", names=("body.weight", "body.bias"), num_steps=11, optimizer="opt", method="Adam", dtype="bfloat16",
@@ -81,3 +82,18 @@ GI380 backward=2 assigned=3 [w]
   -> At train.py:3, write the update into the parameter, under torch.no_grad(): p -= lr * p.grad,
   not p = p - lr * p.grad.\
 """)
+
+
+def test_the_share_of_what_is_lost_is_told() -> None:
+    """Where some elements change."""
+    fact = UnmovedParameters(
+        kind="rounded", names=("w",), num_steps=3, optimizer="opt", dtype="bfloat16", num_lost=95, num_elements=100,
+        rate=1e-5,
+    )  # fmt: skip
+    (finding,) = unmoved_findings(fact)
+
+    assert finding.text.startswith(
+        "In 3 steps of opt, 95% of the elements of w that had a gradient have stayed the same:"
+    )
+    assert (finding.remedy or "").startswith("Keep the parameters in float32")
+    assert finding.subjects == ("w",)
