@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ ROOT = Path(__file__).parent.parent
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other by spinning slow all others down
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each of a thousand runs would compile our package again
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what it starts in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # else tests of Ctrl-C, and all they start, see none
 
 # No test is about time: on a busy machine, drawing examples takes long too. Where CI says so, every run draws the same.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

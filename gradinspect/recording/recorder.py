@@ -15,8 +15,9 @@ NOTE [Leaving]
 torch takes a mode off the stack while it forwards a function, and puts it back when the function returns, so a mode
 cannot be removed from inside, and `Tensor.backward` is such a function. torch holds the keyword arguments for the time
 of the call: an object among them that removes the mode in its destructor runs right after the mode was put back. If
-something else holds that frame, such as a traceback, the next call tries again. Compiled code is guarded on the active
-modes, and would be recompiled without ours; so if anything was compiled, the mode stays and only forwards.
+something else holds that frame, such as a traceback, the next call tries again. While the session goes on, a mode of a
+program that has compiled anything stays and only forwards: what notices compiled code takes it off there. Once that has
+ended, too, compiled code would be guarded on a mode that is left, and compiled again; so then it leaves in any case.
 """
 
 import sys
@@ -107,6 +108,7 @@ class Recorder:
         """
         self._all_threads = all_threads
         self.is_active = False
+        self._has_ended = False  # and notices no compiled code any more
         self.frames = FrameTable()
         self.modules: list[ReferenceType[nn.Module]] = []
         self._class_names: list[str] = []
@@ -166,7 +168,8 @@ class Recorder:
         self.is_active = False
         self.scope.end()
         stop_pausing(self)
-        self._is_leaving = not remove_function_mode(self._mode) and not has_compiled()  # as on another thread
+        self._has_ended = True
+        self._is_leaving = not remove_function_mode(self._mode)  # as on another thread
         self._remove_hooks()
         self.attributes.close()  # not before: an optimizer's step is read when the recorder has stopped
 
@@ -195,7 +198,7 @@ class Recorder:
     def pause(self) -> None:
         """Stop recording permanently, from anywhere, and keep what was recorded. NOTE [Leaving]."""
         self.is_active = False
-        self._is_leaving = not has_compiled()
+        self._is_leaving = self.may_leave
         if self._is_leaving:
             self._leave()
 
@@ -251,6 +254,11 @@ class Recorder:
         """
         if self._is_leaving:
             call_when_returned(func, keywords, self._leave)
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether our modes need not stay for compiled code. NOTE [Leaving]."""
+        return self._has_ended or not (self.is_active or has_compiled())
 
     def next_number(self) -> int:
         """Return the number of the next node of the recorded thread, as far as this thread can know."""

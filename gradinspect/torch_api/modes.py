@@ -32,6 +32,7 @@ _CAN_HIDE_FROM_PROFILER = _RECORDING.is_there and _IS_PROFILING.is_there
 _WITHOUT_DYNAMO = private("torch._disable_dynamo", "checkpointed blocks inside compiled code are not compared")
 
 
+_END = TorchFunctionMode.__exit__.__code__
 _plain_functions: Callable[[], Any] = _PLAIN.or_refuse()
 without_dispatch_modes: Callable[[], Any] = _NO_DISPATCH.or_else(nullcontext)
 _num_dispatch_modes: Callable[[], int] = _NUM_DISPATCH.or_else(lambda: 1)  # there may be one
@@ -147,6 +148,25 @@ def put_function_mode(mode: TorchFunctionMode, num_above: int) -> None:
     _PUSH.value(mode)
     for one in reversed(above):
         _PUSH.value(one)
+
+
+def modes_end_themselves() -> Patch:
+    """Let a mode of the program that ends below one of ours, as ours began later, take off itself and not ours."""
+    return Patch(torch.overrides, "_pop_mode", _popping)
+
+
+def _popping(original: Callable[[], Any]) -> Callable[[], Any]:
+    def _pop_mode() -> Any:
+        if torch.compiler.is_compiling():  # must come first: torch.compile traces what follows, and guards on it
+            return original()
+        caller = sys._getframe(1)
+        if caller.f_code is _END and MODE_STACK.is_there and isinstance(MODE_STACK.value()[-1], FunctionMode):
+            ending = caller.f_locals["self"]
+            if take_function_mode(ending) is not None:
+                return ending
+        return original()
+
+    return _pop_mode
 
 
 def num_function_modes() -> int:

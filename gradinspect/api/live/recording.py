@@ -104,7 +104,9 @@ def record(model: nn.Module | None = None, *, most: int = MOST_GRAPHS) -> Record
 
     Gradients stay bit-equal, no hook of yours runs more often than without it, and nothing is patched after the block.
     It records the thread that it is used on, with what other threads compute for it. In a task of asyncio it records
-    that task, and what it starts. Blocks may end in any order.
+    that task, and what it starts. Blocks may end in any order. One that ends on another thread, or inside
+    a torch function, leaves nothing on its own thread once that has called a torch function written in Python, such as
+    `backward()`.
 
     Args:
         model: Names the parameters, if no variable of the caller holds the model.

@@ -17,6 +17,7 @@ from gradinspect.runner.process_state import SharedState
 from gradinspect.runner.run import Run
 from gradinspect.runner.stopping import Stopper
 from gradinspect.source import Script
+from gradinspect.torch_api.modes import modes_end_themselves
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.probes import require_essentials
 from gradinspect.torch_api.weak import hidden_refs_patch
@@ -58,7 +59,7 @@ class LiveSession(Generic[T]):
         """Start observing."""
         with ExitStack() as stack:
             stack.enter_context(self.run.interceptor)
-            stack.enter_context(patched(*stack_patches(), hidden_refs_patch()))
+            stack.enter_context(patched(*stack_patches(), hidden_refs_patch(), modes_end_themselves()))
             stack.enter_context(self.run.recorder)
             stack.enter_context(self.observer.attached())
             self._stack = stack.pop_all()

@@ -16,7 +16,7 @@ from weakref import ReferenceType, ref
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.hooks import is_step_hooked, optimizer_steps
 from gradinspect.torch_api.patching.noticing import noticing
@@ -95,7 +95,7 @@ class OptimizerSteps:
     def _optimizers(self) -> Iterator[Optimizer]:
         """Yield those whose steps torch reports to hooks: not a wrapper that passes its steps on to another one."""
         if self._known is None:
-            self._known = {id(one): ref(one) for one in instances_of(Optimizer) if is_step_hooked(one)}
+            self._known = {id(one): ref(one) for one in live_optimizers() if is_step_hooked(one)}
         living = (reference() for reference in tuple(self._known.values()))
         return (one for one in living if one is not None)
 

@@ -22,7 +22,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.observers.gradients.norms import Norms
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.values.magnitudes import (
     UNREADABLE,
     fetched,
@@ -72,7 +72,7 @@ class UpdateMeter:
 
     def wait(self) -> bool:
         """Start waiting; return whether there is anything to wait for. Leaves of no optimizer are released."""
-        holding = {id(one): numbers for one in instances_of(Optimizer) if (numbers := self._numbers_in(one))}
+        holding = {id(one): numbers for one in live_optimizers() if (numbers := self._numbers_in(one))}
         self._pending = holding.keys() - self._stepped
         with self._turn:
             held = {number: self._leaves[number] for numbers in holding.values() for number in numbers}

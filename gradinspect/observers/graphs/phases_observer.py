@@ -16,7 +16,7 @@ from torch.optim.optimizer import Optimizer
 from gradinspect.graph import CaptureKind, Graph, with_other_grads
 from gradinspect.observers.graphs.graph_observer import with_loss
 from gradinspect.recording.frames import user_frames
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.runner.engine import EngineCall
@@ -45,7 +45,7 @@ class SteppedOptimizers:
     def have_all_stepped(self) -> bool:
         """Whether each that has something to learn has stepped."""
         with plain_tensors_only():
-            return all(id(one) in self._stepped or not _can_step(one) for one in instances_of(Optimizer))
+            return all(id(one) in self._stepped or not _can_step(one) for one in live_optimizers())
 
 
 class PhasesObserver(Observer[tuple[Graph, ...]]):

@@ -1,11 +1,11 @@
 """Notice that optimizers have stepped in code under torch.compile, where no hook of ours runs."""
 
-from collections.abc import Iterator
-from weakref import WeakKeyDictionary
+from collections.abc import Iterator, MutableMapping
 
 from torch.optim import Optimizer
+from torch.utils.weak import WeakIdKeyDictionary
 
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.torch_api.tensors import known_version, plain_tensors_only
 
 
@@ -14,11 +14,11 @@ class CompiledSteps:
 
     def __init__(self) -> None:
         """Start before any call."""
-        self._versions = WeakKeyDictionary[Optimizer, int]()
+        self._versions: MutableMapping[Optimizer, int] = WeakIdKeyDictionary()
 
     def backward_ended(self) -> None:
         """Note the parameters of all optimizers."""
-        for optimizer in instances_of(Optimizer):
+        for optimizer in live_optimizers():
             self._versions[optimizer] = _version(optimizer)
 
     def stepped(self) -> Iterator[Optimizer]:

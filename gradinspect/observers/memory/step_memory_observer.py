@@ -14,16 +14,16 @@ gradients. What each of them leaves behind is not looked at: only what the optim
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import FrameType
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 import torch
 from msgspec.structs import replace
 from torch.optim.optimizer import Optimizer
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.errors import GradInspectError
@@ -38,7 +38,7 @@ from gradinspect.observers.memory.storage_ledger import Allocation, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label, Purposes
 from gradinspect.observers.memory.storage_tracker import StorageTracker
 from gradinspect.observers.operator_calls import OperatorCalls
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.names.variables import variables_from
 from gradinspect.recording.outputs import has_graph
 from gradinspect.recording.transparency.handlers import outside_handlers
@@ -105,7 +105,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._stepped = Counter[int]()  # optimizers, by their id: how often. NOTE [Optimizers in turn]
         self._have_stepped = set[int]()  # the same, also of those that step inside backward
         self._waits = False  # for one that has not
-        self._early = WeakKeyDictionary[Optimizer, None]()  # NOTE [Optimizers that step before training]
+        # NOTE [Optimizers that step before training]; by identity, as a class may have a hash of its own
+        self._early: MutableMapping[Optimizer, None] = WeakIdKeyDictionary()
         allocator = partial(CachingAllocator, has_expandable_segments) if run.request.counts_as_cuda else None
         self.ledgers = DeviceLedgers(num_steps, allocator)
         self._is_whole_program = before is None  # else there are optimizers that it has not seen
@@ -300,7 +301,7 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     def _look_for_waiting(self) -> None:
         """Find out whether an optimizer of parameters that no other one has changed is still to step."""
-        optimizers = instances_of(Optimizer)
+        optimizers = live_optimizers()
         stepped = [one for one in optimizers if id(one) in self._have_stepped]
         with plain_tensors_only():
             changed = {id(parameter) for optimizer in stepped for parameter in _trained_by(optimizer)}

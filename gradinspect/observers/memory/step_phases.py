@@ -11,10 +11,8 @@ step too.
 from dataclasses import dataclass, field
 from threading import get_ident
 
-from torch.optim import Optimizer
-
 from gradinspect.analyses.memory.step import Phase
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import next_sequence_nr
 
@@ -66,7 +64,7 @@ class StepPhases:
         if self._stepping:
             self._enter("optimizer")
             return
-        self.has_optimizer = self.has_optimizer or bool(instances_of(Optimizer))
+        self.has_optimizer = self.has_optimizer or bool(live_optimizers())
         if not self.has_optimizer:
             self._enter("after step")
         else:

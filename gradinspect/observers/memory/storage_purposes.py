@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from gradinspect.analyses.memory.step import StorageKind
 from gradinspect.observers.memory.storage_ledger import Purpose
 from gradinspect.recording.compiled import makers_of_saved
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.names.names import Names, all_parameters, collect_names, members_of
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.recorder import Recorder
@@ -158,7 +158,7 @@ def held_before(recorder: Recorder) -> Iterator[Label]:
     purposes, models = Purposes(recorder), recorder.called_modules()
     yield from purposes.of_models(models)
     owned = {id(parameter) for model in models for parameter in all_parameters(model)}
-    for optimizer in instances_of(Optimizer):
+    for optimizer in live_optimizers():
         held = (parameter for group in optimizer.param_groups for parameter in group["params"])
         if any(id(parameter) in owned for parameter in held):
             yield from purposes.of_optimizer(optimizer)

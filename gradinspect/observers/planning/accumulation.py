@@ -6,13 +6,13 @@ optimizers of its parameters: of the one that steps most often, since that is th
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from contextlib import AbstractContextManager
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from torch import nn
 from torch.optim import Optimizer
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gradinspect.recording.names.names import all_parameters
 from gradinspect.torch_api.patching.patches import Patch, patched
@@ -28,7 +28,7 @@ class Accumulation:
             num_parts: How many batches belong to one step.
         """
         self._num_parts = num_parts
-        self._calls = WeakKeyDictionary[Any, int]()  # of each optimizer's step
+        self._calls: MutableMapping[Any, int] = WeakIdKeyDictionary()  # of each optimizer's step
 
     def applied(self) -> AbstractContextManager[None]:
         """Return a context manager for the time of the program, whose optimizers are made later."""

@@ -8,14 +8,14 @@ it take gradients after the step, until they are cleared. So each of these is no
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from types import FrameType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import distributed, nn
 from torch.optim import LBFGS, Optimizer
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gradinspect.analyses.planning.changes import Fused, NamedPlace, StepInBackward, WithoutForeach
 from gradinspect.analyses.planning.other_states import OtherState, ParameterSize, other_states
@@ -44,9 +44,9 @@ class OptimizerUses:
         self._with_foreach: list[NamedPlace] = []
         self._without_fused: list[NamedPlace] = []
         self._num_calls = 0
-        self._calls_at_step = WeakKeyDictionary[Optimizer, int]()
+        self._calls_at_step: MutableMapping[Optimizer, int] = WeakIdKeyDictionary()
         self._options: dict[int, list[tuple[object, ...]]] = {}  # of optimizers, by id, when backward began
-        self._updated = WeakKeyDictionary[Optimizer, tuple[ParameterSize, ...]]()
+        self._updated: MutableMapping[Optimizer, tuple[ParameterSize, ...]] = WeakIdKeyDictionary()
         self.names: list[str] = []  # of their classes
         self.refused = ""  # why they cannot step inside backward
 

@@ -37,7 +37,7 @@ from gradinspect.observers.planning.accumulation import Accumulation
 from gradinspect.observers.planning.chunked_loss import ChunkedLoss
 from gradinspect.observers.planning.optimizer_uses import can_be_fused, uses_foreach
 from gradinspect.observers.planning.outermost_modules import OutermostModules
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.runner.programs.edited_source import edited_source
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
@@ -135,11 +135,11 @@ class AppliedPlan:
 
     def note_optimizers(self) -> None:
         """Find the optimizers that are there, before the collector freezes them: it finds none of them then."""
-        self._optimizers = [ref(optimizer) for optimizer in instances_of(Optimizer)]
+        self._optimizers = [ref(optimizer) for optimizer in live_optimizers()]
 
     def _alive_optimizers(self) -> list[Optimizer]:
         known = [optimizer for one in self._optimizers if (optimizer := one()) is not None]
-        return list({id(optimizer): optimizer for optimizer in (*known, *instances_of(Optimizer))}.values())
+        return list({id(optimizer): optimizer for optimizer in (*known, *live_optimizers())}.values())
 
     def _release_after_steps(self, plan: Plan) -> None:
         if any(isinstance(change, ReleaseGradients) for change in plan.changes):

@@ -3,11 +3,12 @@
 NOTE [What a segment is computed again from] in `analyses.planning.segments` says why.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
-from weakref import ReferenceType, WeakSet, ref
+from weakref import ReferenceType, ref
 
 from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import plain_tensors
@@ -19,7 +20,7 @@ class WrittenInputs:
 
     def __init__(self) -> None:
         """Start with none."""
-        self._modules = WeakSet[nn.Module]()
+        self._modules: MutableMapping[nn.Module, None] = WeakIdKeyDictionary()
         self._running: list[tuple[ReferenceType[nn.Module], list[int | None]]] = []
 
     def attach(self, recorder: Recorder, note: Callable[[Exception], object]) -> None:
@@ -44,7 +45,7 @@ class WrittenInputs:
             running, before = self._running.pop()
             if running() is module:
                 if before != _versions(args):
-                    self._modules.add(module)
+                    self._modules[module] = None
                 return
 
 

@@ -9,6 +9,8 @@ instance does.
 from gc import get_referrers
 from typing import Any
 
+from torch.optim import Optimizer
+
 
 def instances_of(root: type) -> list[Any]:
     """List the live instances of a Python class and its subclasses."""
@@ -20,3 +22,12 @@ def instances_of(root: type) -> list[Any]:
             kinds[id(kind)] = kind
             todo.extend(type.__subclasses__(kind))
     return [item for item in get_referrers(*kinds.values()) if id(type(item)) in kinds]
+
+
+def live_optimizers() -> list[Any]:
+    """List the live optimizers.
+
+    One whose class does not call `Optimizer.__init__` is left out: torch knows no parameters of it. One that hands on
+    what is asked of it, as a wrapper does, has a property for them.
+    """
+    return [one for one in instances_of(Optimizer) if "param_groups" in vars(one) or hasattr(type(one), "param_groups")]

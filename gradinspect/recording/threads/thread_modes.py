@@ -22,7 +22,6 @@ from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.modes import (
     FunctionMode,
     frame_above,
-    has_compiled,
     push_function_mode,
     put_function_mode,
     remove_function_mode,
@@ -84,7 +83,7 @@ class OtherCallMode(FunctionMode):
             raise
         if is_noted:
             self._notes.end(start, func, result, frame_above())
-        elif not self._recorder.is_active and not has_compiled():  # NOTE [Leaving] in `recorder`
+        elif self._recorder.may_leave:  # NOTE [Leaving] in `recorder`
             call_when_returned(called, kwargs, partial(remove_function_mode, self))
         return result
 

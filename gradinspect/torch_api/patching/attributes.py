@@ -28,6 +28,7 @@ _READ = "__getattribute__"
 _read: Callable[[Any, str], Any] = object.__getattribute__
 _names: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__  # whatever a metaclass answers
 _module: Callable[[type], object] = type.__dict__["__module__"].__get__
+_FOR_CALLERS = ("torch.nn.parameter", "torch.utils.weak")  # what they read is asked by isinstance, or a reference
 _MISSING = object()
 _OF_TORCH = "torch."  # its own subclasses mean what they say: `UninitializedParameter.shape` raises
 
@@ -132,4 +133,6 @@ def _cover_reads(theirs: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]
 
 
 def _is_ours(frame: FrameType) -> bool:
+    if frame.f_globals.get("__name__") in _FOR_CALLERS and frame.f_back is not None:
+        frame = frame.f_back
     return str(frame.f_globals.get("__name__")).partition(".")[0] == _OURS

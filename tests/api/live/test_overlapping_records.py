@@ -3,10 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import softmax
+from torch.overrides import TorchFunctionMode
 
 from gradinspect.api.live.recording import Recording, record
 from gradinspect.errors import GradInspectError
@@ -84,6 +87,63 @@ def test_generators_may_end_in_any_order() -> None:
     next(second, None)
 
     assert ([len(one.graphs) for one in found], num_left, num_function_modes()) == ([0, 1], 1, 0)
+
+
+@pytest.mark.parametrize("is_outer_first", [False, True])
+def test_a_mode_of_the_program_that_ends_inside_leaves_none(is_outer_first: bool) -> None:
+    """It would pop the mode of the block that began last, and stay itself; the other block still records."""
+    mode, outer, inner = TorchFunctionMode(), record(), record()  # a mode in which any torch function fails
+    mode.__enter__()
+    outer.__enter__()
+    inner.__enter__()
+    mode.__exit__(None, None, None)
+    first, second = (outer, inner) if is_outer_first else (inner, outer)
+    first.__exit__(None, None, None)
+    (torch.ones(2, requires_grad=True) * 2).sum().backward()
+    second.__exit__(None, None, None)
+
+    assert (len(second.graphs), num_function_modes()) == (1, 0)
+
+
+@pytest.mark.parametrize("num_blocks", [1, 2])
+def test_blocks_that_end_in_a_hook_leave_no_mode_after_anything_was_compiled(num_blocks: int) -> None:
+    """Compiled code would be guarded on a mode that stays, and compiled again."""
+    torch.compile(lambda x: x * 2, backend="eager")(torch.ones(2))
+    blocks = [record() for _ in range(num_blocks)]
+    for block in blocks:
+        block.__enter__()
+    y = torch.ones(2, requires_grad=True) * 2
+
+    def end(_gradient: torch.Tensor) -> None:
+        for block in blocks:
+            block.__exit__(None, None, None)
+
+    y.register_hook(end)
+    y.sum().backward()
+
+    assert num_function_modes() == 0
+
+
+def test_a_recording_that_ends_inside_a_function_in_cpp_leaves_with_the_next_one_in_python() -> None:
+    """There is nothing in the former that could wait for its end."""
+
+    class Ends(TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, _types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            if func is torch.Tensor.exp:
+                recording.__exit__(None, None, None)
+            return func(*args, **(kwargs or {}))
+
+    recording, x = record(), torch.ones(2)
+    with Ends():
+        recording.__enter__()
+        x.exp()
+        inside = num_function_modes()
+        softmax(x, 0)
+
+        assert (inside, num_function_modes()) == (2, 1)
+    assert num_function_modes() == 0
 
 
 def test_a_recording_closed_on_another_thread_says_so() -> None:

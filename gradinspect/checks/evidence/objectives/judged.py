@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from torch.optim.optimizer import Optimizer
-
 from gradinspect.checks.evidence.objectives.advantages import attached_advantages, chosen_targets
 from gradinspect.checks.evidence.objectives.codebooks import unlearned_lookups
 from gradinspect.checks.evidence.objectives.noise_targets import unseen_noise
@@ -19,7 +17,7 @@ from gradinspect.checks.facts.objectives import (
 )
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read
 from gradinspect.graph import Frame
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.transparency.own_errors import PassOver
 
 Lines = Callable[[int], Frame | None]
@@ -56,7 +54,7 @@ def objective_facts(calls: Sequence[Call], root: Read, known: LossContext, backw
             subtracted=line(advantage.subtracted), scored=line(advantage.scored), used=line(advantage.used),
             backward=backward,
         )  # fmt: skip
-    optimizers = instances_of(Optimizer)
+    optimizers = live_optimizers()
     is_minimized = bool(optimizers) and not any(map(maximizes, optimizers))
     for product in rewarded_losses(calls, root, code_of) if is_minimized else ():
         yield RewardMinimized(factor=product.factor, used=line(product.number), backward=backward)

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from msgspec import Struct
 from torch.autograd.function import BackwardCFunction
-from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.objectives.regressions import leaves_behind, live_behind
@@ -24,7 +23,7 @@ from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import AgreeingAdversaries
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
@@ -103,7 +102,7 @@ class AdversaryLog:
                 if name not in _KEEPING:
                     return name != "backward"
                 made.add(number)
-        return any(group.get("maximize") for one in instances_of(Optimizer) for group in one.param_groups)
+        return any(group.get("maximize") for one in live_optimizers() for group in one.param_groups)
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[AgreeingAdversaries]:
         """Yield the generators with the label of their discriminators, and discriminators with one label for all."""

@@ -22,7 +22,7 @@ from gradinspect.checks.evidence.values.result_states import is_small_and_readab
 from gradinspect.checks.facts.targets import WrongSign
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors
 from gradinspect.graph import Frame
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
 
@@ -88,7 +88,7 @@ class SignLog:
             seen.value = float(ops.item(ops.detach(output)))
         if seen.value >= 0:
             return False
-        return self._trains_parameters(end) and not any(maximizes(one) for one in instances_of(Optimizer))
+        return self._trains_parameters(end) and not any(maximizes(one) for one in live_optimizers())
 
     def _trains_parameters(self, call: int) -> bool:
         """Return whether all leaves are parameters; an adversary changes an input."""

@@ -45,7 +45,8 @@ def own_backwards(roots: Iterable[nn.Module]) -> Iterator[tuple[CodeType, str]]:
     A framework may call the one of a class of its own, which the program replaces. One that can be called without a
     gradient, as that of a tensor can, begins a backward call.
     """
-    for kind in dict.fromkeys(type(module) for root in roots for _, module in named_modules(root)):
+    classes = {id(type(module)): type(module) for root in roots for _, module in named_modules(root)}
+    for kind in classes.values():  # a class that the program made may have a hash of its own
         found = [vars(base)["backward"] for base in type.mro(kind) if "backward" in vars(base)]
         if len(found) == 1 and type(found[0]) is FunctionType:
             code = found[0].__code__

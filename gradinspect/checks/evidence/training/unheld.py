@@ -13,14 +13,13 @@ from weakref import ReferenceType
 
 import torch
 from torch import nn
-from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import UsedParameter, held_by
 from gradinspect.checks.evidence.training.left_out import left_in_layers, left_out
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.facts.training import UnheldKind
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.recording.transparency.own_errors import PassOver
 from gradinspect.torch_api.modules import HOLDERS, own_buffers, own_children, own_parameters, unsaved_buffers
@@ -77,7 +76,7 @@ def unheld(
         and not one.read
     }
     if left:  # an optimizer may have been copied or loaded, and never stepped
-        held = {id(tensor) for optimizer in instances_of(Optimizer) for tensor in held_by(optimizer)}
+        held = {id(tensor) for optimizer in live_optimizers() for tensor in held_by(optimizer)}
         left = {key: one for key, one in left.items() if key not in held}
     for unlike in _unlike_their_model(roots, left, reached, optimizers, registrations, pass_over) if left else ():
         left.pop(id(unlike.parameter.tensor()), None)

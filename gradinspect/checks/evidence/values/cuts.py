@@ -56,7 +56,7 @@ from gradinspect.checks.registry import findings_on
 from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import is_own_file, lines_from
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.names.variables import variables_from
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.recorder import Recorder
@@ -495,7 +495,7 @@ class GradientCuts:
     def _is_held(self, number: int) -> bool:
         """Return whether an optimizer holds a leaf."""
         leaf = self._flow.leaf(number)
-        return any(one is leaf for optimizer in instances_of(Optimizer) for one in held_by(optimizer))
+        return any(one is leaf for optimizer in live_optimizers() for one in held_by(optimizer))
 
     def _by_cause(self, missing: Sequence[MissingGradient]) -> Iterator[Finding]:
         for group in by_cause(missing):
