@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gradinspect.graph import Frame, Record
 from gradinspect.reads import ReadValues
 from gradinspect.source import InputSpec, Source
 
@@ -17,6 +18,18 @@ class FakeJob:
     world_size: int
 
 
+class CompiledRegion(Record, frozen=True):
+    """What a program gives to torch.compile, on one of its lines."""
+
+    name: str  # of the function, or of the class of the module
+    frame: Frame | None  # where it does
+
+    @property
+    def words(self) -> str:
+        """Name it with its line: "Block, compiled at train.py:20"."""
+        return self.name if self.frame is None else f"{self.name}, compiled at {self.frame.file}:{self.frame.line}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompiledRun:
     """How one of several runs compiles a program, whose values are compared."""
@@ -26,6 +39,8 @@ class CompiledRun:
     num_calls: int | None = None  # how many backward calls that run has looked at
     rounding: int = 0  # which of several other roundings; 0: that of torch
     backend: str | None = None  # of torch.compile; None: the program's own
+    alone: CompiledRegion | None = None  # only this is compiled with it
+    beside: str = ""  # the backend of all others; none: they run in eager
     replays: bool = False  # run each compiled graph again, operator by operator
 
 

@@ -41,6 +41,8 @@ _BUDGET = "activation_memory_budget"
 _DECOMPOSING = ("inductor", "aot_eager_decomp_partition")  # as inductor is configured
 Parts = dict[str, Callable[..., Any]]  # of a backend, by their names: FORWARD and so on; not each backend has all
 Watch = Callable[[Parts], Parts]
+Choose = Callable[[Any], str | None]  # what is compiled -> with which backend; None: the program's own
+UNCOMPILED = ""  # instead of a backend's name
 
 
 @contextmanager
@@ -73,24 +75,24 @@ def _in_name_only(original: Any) -> Any:
 
 @contextmanager
 def compiling_with(
-    backend: str | None, asked: list[str], watch: Watch | None = None, *, as_random_as_eager: bool = True
+    choose: Choose, asked: list[str], watch: Watch | None = None, *, as_random_as_eager: bool = True
 ) -> Iterator[None]:
-    """Compile with a backend, whatever the program asks for.
+    """Compile with other backends than the program asks for.
 
     Args:
-        backend: Its name; None: the program's own.
+        choose: Called for each thing that the program compiles; returns the backend, or `UNCOMPILED`.
         asked: Gets the names of those that the program asks for, each once.
         watch: Called for each graph of AOTAutograd with the parts of the backend; returns those that it replaces.
         as_random_as_eager: Whether to draw eager's random numbers. NOTE [Equal random numbers].
     """
-    compiling = _Compile(backend, asked, watch, as_random_as_eager=as_random_as_eager)
+    compiling = _Compile(choose, asked, watch, as_random_as_eager=as_random_as_eager)
     with patched(Patch(torch, _COMPILE, compiling.wrapper)):
         yield
 
 
 class _Compile:
-    def __init__(self, backend: str | None, asked: list[str], watch: Watch | None, *, as_random_as_eager: bool) -> None:
-        self._backend = backend
+    def __init__(self, choose: Choose, asked: list[str], watch: Watch | None, *, as_random_as_eager: bool) -> None:
+        self._choose = choose
         self._asked = asked
         self._watch = watch
         self._as_random_as_eager = as_random_as_eager
@@ -98,22 +100,23 @@ class _Compile:
     def wrapper(self, original: Any) -> Any:
         @functools.wraps(original)
         def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001  # torch's name
-            if torch.compiler.is_compiling():
+            model = args[0] if args else kwargs.get("model")
+            if model is None or torch.compiler.is_compiling() or kwargs.get("disable"):
+                return original(*args, **kwargs)  # as a decorator, it comes here again with the function
+            backend = self._choose(model)
+            self._prepare(_name_of(kwargs.get("backend") or "inductor"), backend)
+            if backend is None:
                 return original(*args, **kwargs)
-            name = _name_of(kwargs.get("backend", "inductor"))
-            if not kwargs.get("disable"):
-                self._prepare(name)
-            if self._backend is not None:
-                kwargs = {key: value for key, value in kwargs.items() if key not in {"mode", "options"}}
-                kwargs["backend"] = self._backend
-            return original(*args, **kwargs)
+            kept = {key: value for key, value in kwargs.items() if key not in {"model", "mode", "options"}}
+            return (original if backend else uncompiled)(model, **{**kept, "backend": backend})
 
+        uncompiled = _in_name_only(original)
         return compile
 
-    def _prepare(self, name: str) -> None:
+    def _prepare(self, name: str, backend: str | None) -> None:
         if name not in self._asked:
             self._asked.append(name)
-        if self._as_random_as_eager and (self._backend or name) in _DECOMPOSING:
+        if self._as_random_as_eager and (name if backend is None else backend) in _DECOMPOSING:
             inductor: Any = import_module(_RANDOM)
             inductor.fallback_random = True  # NOTE [Equal random numbers]
         watch, self._watch = self._watch, None

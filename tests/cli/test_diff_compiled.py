@@ -140,6 +140,83 @@ def test_check_reports_the_same(tmp_path: Path, direction: str, code: str) -> No
     assert [one["code"] for one in json.loads(done.stdout)["suppressed"]] == [code]
 
 
+REGIONS = """
+import torch
+import torch._inductor.decomposition
+from torch import nn
+torch._inductor.decomposition.decompositions[torch.ops.aten.gelu.default] = lambda x, **_: x * torch.sigmoid(1.7 * x)
+
+@torch.library.custom_op("regions::count", mutates_args=())  # it writes into `seen`, and does not say so
+def count(seen: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    seen.add_(x.sum(0))
+    return seen.clone()
+
+@count.register_fake
+def _(seen, x):
+    return torch.empty_like(seen)
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("seen", torch.zeros(4))
+    def forward(self, x):
+        return torch.tanh(self.layer(x))
+
+class Otherwise(Block):
+    def forward(self, x):
+        return self.layer(x) * (1.5 if torch.compiler.is_compiling() else 1)
+
+class Counted(Block):
+    def forward(self, x):
+        count(self.seen, x.detach())
+        return self.layer(x)
+
+class Bent(Block):
+    def forward(self, x):
+        return nn.functional.gelu(self.layer(x))
+
+@torch.compile(backend="{backend}")
+def loss_of(x):
+    return x.square().mean()
+
+last = {kind}()
+blocks = nn.ModuleList([Block(), Block()])
+for block in blocks:
+    block.compile(backend="{backend}")
+last = torch.compile(last, backend="{backend}")
+loss_of(last(blocks[1](blocks[0](torch.randn(3, 4))))).backward()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "backend", "right"),
+    [
+        ("Otherwise", "aot_eager", []),
+        ("Counted", "aot_eager", ["eager"]),
+        ("Bent", "aot_eager_decomp_partition", ["eager", "aot_eager"]),
+    ],
+)
+def test_the_region_is_named_where_the_backend_is_right(
+    tmp_path: Path, kind: str, backend: str, right: list[str]
+) -> None:
+    """By compiling one of several at a time; both blocks of the loop are one."""
+    path = tmp_path / "train.py"
+    path.write_text(REGIONS.replace("{kind}", kind).replace("{backend}", backend))
+    done = gradinspect("diff", "--compiled", path, "--format", "json", is_measured=False)
+
+    found = json.loads(done.stdout)
+    (region,) = found["regions"]
+    assert (done.returncode, found["right"]) == (1, right), done.stderr
+    assert (region["name"], region["frame"]["line"]) == (
+        kind,
+        path.read_text().splitlines().index(f'last = torch.compile(last, backend="{backend}")') + 1,
+    )
+    assert found["num_right_regions"] == 2
+    assert "Compiling one of 3 regions at a time" in done.stderr
+
+
 WRITES = """
 import torch
 from functorch.compile import make_boxed_func

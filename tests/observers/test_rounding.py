@@ -50,6 +50,18 @@ def test_zeros_without_memory_are_left() -> None:
     assert torch.isfinite(leaf.grad).all()
 
 
+def test_an_operator_of_the_program_runs_once() -> None:
+    """On its own arguments: it may write into them without saying so."""
+    library = torch.library.Library("rounded", "DEF")
+    library.define("count(Tensor seen, Tensor x) -> Tensor")
+    library.impl("count", lambda seen, x: seen.add_(x.sum(0)).clone(), "CompositeExplicitAutograd")
+    seen, x = torch.zeros(5), torch.rand(30, 5)
+    with OtherRoundings(1):
+        torch.ops.rounded.count(seen, x)
+
+    torch.testing.assert_close(seen, x.sum(0))
+
+
 def test_random_numbers_and_their_generator_are_left() -> None:
     """Dropout drops the same elements, and what is drawn next is the same."""
     layer = torch.nn.Dropout(0.5)

@@ -13,6 +13,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from gradinspect.analyses.structure.name_folding import alike, name_by_indices
 from gradinspect.graph import Frame, Record
+from gradinspect.request import CompiledRegion
+from gradinspect.units import format_count
 
 FACTOR: Final = 6.0
 BY_CHANCE: Final = 4.0  # a single value may be off by as many times more: roundings may cancel in it
@@ -120,6 +122,7 @@ class StepValues(Record, frozen=True):
     breaks: tuple[str, ...] = ()  # why it has made several
     backends: tuple[str, ...] = ()  # as the program asked for them
     in_vain: tuple[str, ...] = ()  # paths of modules that the program compiles, and whose code is all torch's
+    regions: tuple[CompiledRegion, ...] = ()  # in the order in which they are compiled, each once
     first_wrong: OperatorValue | None = None  # operator by operator
     drawn_again: OperatorValue | None = None  # where a graph is cut
     num_replayed: int = 0  # compiled graphs
@@ -152,6 +155,8 @@ class CompiledDiff(Record, frozen=True):
     right: tuple[str, ...] = ()  # those before it, which compute what eager does
     failed: tuple[str, ...] = ()  # backends with which the program fails
     operator: OperatorValue | None = None
+    regions: tuple[CompiledRegion, ...] = ()  # those that are wrong, compiled alone; only if no line is known
+    num_right_regions: int = 0  # those that are right, compiled alone
     num_replayed: int = 0  # compiled graphs whose operators were compared
     replay_problem: str = ""
     num_eager_calls: int = 0  # of backward
@@ -163,6 +168,11 @@ class CompiledDiff(Record, frozen=True):
         """Whether nothing differs but by rounding."""
         has_no_other = not self.differences and not self.one_sided and not self.eager_failure
         return has_no_other and self.num_eager_calls == len(self.calls)
+
+    @property
+    def is_line_known(self) -> bool:
+        """Whether the operator that is wrong comes from a line of the program."""
+        return self.operator is not None and self.operator.frame is not None
 
     @property
     def part(self) -> str:
@@ -257,6 +267,17 @@ UNIT_OF: Final = {
 
 def _beyond(one: CompiledValueDiff) -> float:
     return one.value.relative / max(one.rounding, 1e-12)
+
+
+def region_words(diff: CompiledDiff) -> str:
+    """Say which compiled region is wrong, as far as that was looked for."""
+    num_right = diff.num_right_regions
+    if not diff.regions:
+        return f"Each of its {num_right:,} compiled regions is right if it is compiled alone." if num_right else ""
+    wrong = "; ".join(one.words for one in diff.regions)
+    subject = "The wrong region is" if len(diff.regions) == 1 else "The wrong regions are"
+    others = f"; {format_count(num_right, 'other')}, compiled alone, {'is' if num_right == 1 else 'are'} right"
+    return f"{subject} {wrong}{others if num_right else ''}."
 
 
 def stages_before(backends: Sequence[str]) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ each operator makes and uses. What goes out: a row for each budget.
 
 NOTE [Alive in a compiled graph]
 A graph is run operator by operator: the results of one are there from then on, until the last one that uses them, or a
-view of them, has run. What is returned stays. A backend that fuses operators needs less. Operators outside of compiled
-code count with what they keep, not with what they need while they run.
+view of them, has run. What is returned stays. Scratch memory of kernels is not counted. A backend that fuses operators,
+or runs them in another order, needs less or more. Operators outside of compiled code count with what they keep, not
+with what they need while they run.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gradinspect.analyses.diff.compiled import CompiledDiff, Role
+from gradinspect.analyses.diff.compiled import CompiledDiff, Role, region_words
 from gradinspect.checks.findings import BACKWARD, Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.units import format_count
@@ -78,7 +78,11 @@ def compiled_findings(diff: CompiledDiff) -> Iterator[Finding]:
     text = _failure(diff) if diff.eager_failure else " ".join((_what(diff), *_where(diff), *_who(diff)))
     yield rule.finding(
         text=text,
-        places=(*(place for call in calls for place in place_of(BACKWARD, call)), *place_of("operator", frame)),
+        places=(
+            *(place for call in calls for place in place_of(BACKWARD, call)),
+            *(place for region in diff.regions for place in place_of("compiled", region.frame)),
+            *place_of("operator", frame),
+        ),
         remedy=_remedy(diff),
         subjects=subjects,
     )
@@ -135,8 +139,11 @@ def _who(diff: CompiledDiff) -> Iterator[str]:
         part = diff.part or "the backend itself"
         right = f"; it is right with {listed(diff.right)}" if diff.right else ""
         yield f"It goes wrong in {diff.stage}, {part}{right}."
+    region = region_words(diff)
+    if region:
+        yield region
     if diff.operator is None:
-        yield "The line is not known."
+        yield "The line in it is not known." if diff.regions else "The line is not known."
 
 
 def _remedy(diff: CompiledDiff) -> str:

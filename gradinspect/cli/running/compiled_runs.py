@@ -8,16 +8,17 @@ from typing import Final
 
 import msgspec
 
-from gradinspect.analyses.diff.compiled import UNCUT, CompiledDiff, StepValues, judge, stages_before
+from gradinspect.analyses.diff.compiled import STAGES, UNCUT, CompiledDiff, StepValues, judge, stages_before
 from gradinspect.cli.options.whole_steps import check_can_run_again
 from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.renderers.terminal.compilation import in_vain_words
-from gradinspect.request import CompiledRun, Request
+from gradinspect.request import CompiledRegion, CompiledRun, Request
 
 ROUNDINGS: Final = (1, 2, 3)
+MOST_REGIONS = 12  # for each the program runs once more
 
 
 def compare_compiled(request: Request) -> CompiledDiff:
@@ -85,7 +86,10 @@ class _Runs:
                 _why_nothing(compiled),
             )
         found = judge(label, rounded, compiled)
-        return found if found.is_same else self._blamed(found, rounded)
+        if found.is_same:
+            return found
+        blamed = self._blamed(found, rounded)
+        return blamed if blamed.is_line_known else self._in_regions(blamed, compiled.regions, rounded)
 
     def _beside_failure(self, failure: ScriptFailedError) -> CompiledDiff:
         """Find the first backend with which a program goes on that fails in eager.
@@ -142,6 +146,27 @@ class _Runs:
             replay_problem=replayed.replay_problem,
         )
 
+    def _in_regions(
+        self, found: CompiledDiff, regions: Sequence[CompiledRegion], rounded: Sequence[StepValues]
+    ) -> CompiledDiff:
+        """Find which of several regions is wrong: each is compiled as before, and the others as far as is right."""
+        if len(regions) <= 1 or len(regions) > MOST_REGIONS:
+            return msgspec.structs.replace(found, regions=tuple(regions[:1]) if len(regions) == 1 else ())
+        print_message(f"Compiling one of {len(regions):,} regions at a time ...")
+        backend = found.stage if found.part else None
+        beside = next((stage for stage in reversed(found.right) if stage in STAGES), "")
+        runs = {region: self._stage(backend, region, beside) for region in regions}
+        judged = {
+            region: judge(self._request.label, rounded, values).is_same
+            for region, values in runs.items()
+            if values is not None
+        }
+        return msgspec.structs.replace(
+            found,
+            regions=tuple(region for region, is_right in judged.items() if not is_right),
+            num_right_regions=sum(judged.values()),
+        )
+
     def _uncut(self, stage: str, rounded: Sequence[StepValues]) -> list[str]:
         """Return the backend without torch's partitioner, if that alone is what a stage is wrong by."""
         values = self._stage(UNCUT) if stage == "aot_eager" else None
@@ -155,10 +180,10 @@ class _Runs:
         # Outside of the handler: what the program raises would be told to be raised while our error was handled.
         return self._run(self._how, is_silent=False)
 
-    def _stage(self, backend: str | None) -> StepValues | None:
+    def _stage(self, backend: str | None, alone: CompiledRegion | None = None, beside: str = "") -> StepValues | None:
         """Run it with another backend, or with its own; None if that fails."""
         try:
-            return self._run(replace(self._how, backend=backend))
+            return self._run(replace(self._how, backend=backend, alone=alone, beside=beside))
         except (GradInspectError, ScriptFailedError):
             return None
 

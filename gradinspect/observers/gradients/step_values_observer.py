@@ -20,6 +20,7 @@ from gradinspect.analyses.diff.compiled import ComparedCall, Role, StepValue, St
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.rounding import OtherRoundings
 from gradinspect.observers.gradients.written_tensors import is_written, tensors_by_name
+from gradinspect.observers.graphs.compiled_regions import CompiledRegions
 from gradinspect.observers.graphs.compiled_replay import CompiledReplay
 from gradinspect.observers.graphs.phases_observer import SteppedOptimizers
 from gradinspect.recording.compilation import place_of_break
@@ -57,6 +58,7 @@ class StepValuesObserver(Observer[StepValues]):
         self._how = how
         self._folder = Path(how.folder)
         self._backends: list[str] = []
+        self._regions = CompiledRegions(how, run.base_folder)
         self._replay = CompiledReplay(run.base_folder) if how.replays else None
         self._calls: list[ComparedCall] = []
         self._values: list[StepValue] = []
@@ -71,7 +73,7 @@ class StepValuesObserver(Observer[StepValues]):
         with ExitStack() as stack:
             stack.enter_context(optimizer_steps(after=self._steps.stepped, note=self.failed))
             watch = None if self._replay is None else self._replay.watch
-            stack.enter_context(compiling_with(self._how.backend, self._backends, watch))
+            stack.enter_context(compiling_with(self._regions.backend_of, self._backends, watch))
             if self._how.rounding:
                 stack.enter_context(OtherRoundings(self._how.rounding))
             yield
@@ -160,6 +162,7 @@ class StepValuesObserver(Observer[StepValues]):
             breaks=tuple(self._breaks()),
             backends=tuple(self._backends),
             in_vain=tuple(dict.fromkeys(self._in_vain)),
+            regions=tuple(self._regions.found),
             first_wrong=None if replay is None else replay.first_wrong,
             drawn_again=None if replay is None else replay.drawn_again,
             num_replayed=0 if replay is None else replay.num_compared,

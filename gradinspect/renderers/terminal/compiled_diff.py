@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from gradinspect.analyses.diff.compiled import CompiledDiff, CompiledValueDiff, OperatorValue
+from gradinspect.analyses.diff.compiled import CompiledDiff, CompiledValueDiff, OperatorValue, region_words
 from gradinspect.analyses.structure.name_folding import alike, name_by_indices
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import shorten_apart
@@ -86,8 +86,12 @@ class CompiledDiffPage(Page):
         part = diff.part
         who = f"It goes wrong with backend {diff.stage}: {part}." if part else f"It goes wrong in {diff.stage} itself."
         yield from self.wrapped(self.visible(f"{who}{before}{failed}"))
+        region = region_words(diff)
+        if region:
+            yield from self.wrapped(self.visible(region), "bold")
         if part and diff.operator is None:
-            yield from self.wrapped("The line is not known: operators are compared only where the backend is at fault.")
+            line = "The line in it" if diff.regions else "The line"
+            yield from self.wrapped(f"{line} is not known: operators are compared only where the backend is at fault.")
             return
         if diff.operator is not None:
             yield from self.wrapped(self.visible(operator_sentence(diff.operator)), "bold")

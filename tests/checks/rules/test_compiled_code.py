@@ -15,6 +15,7 @@ from gradinspect.analyses.diff.compiled import (
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.compiled_code import compiled_findings
 from gradinspect.graph import Frame
+from gradinspect.request import CompiledRegion
 
 SAME = CompiledDiff(
     label="train.py", calls=(ComparedCall("backward #1", Frame("train.py", 20)),), num_compared=10, differences=(),
@@ -101,6 +102,28 @@ def test_the_partitioner_is_told_from_the_rest_of_aot_autograd() -> None:
     assert [(place.role, place.line) for place in found.places] == [("backward", 20), ("operator", 31)]
     assert found.remedy.startswith(f"Compile with backend='{UNCUT}'")
     assert "The line is not known" not in found.text
+
+
+def test_the_compiled_region_is_named_where_the_line_is_not_known() -> None:
+    """With the line that compiles it, and what is known of the others."""
+    off = (difference("gradient", "a", 0.1),)
+    head, block = CompiledRegion("Head", Frame("train.py", 12)), CompiledRegion("Block.step", Frame("train.py", 14))
+    one = finding(differences=off, stage="eager", regions=(head,), num_right_regions=2)
+    both = finding(differences=off, stage="aot_eager", right=("eager",), regions=(head, block), num_right_regions=1)
+    none = finding(differences=off, stage="aot_eager", right=("eager",), num_right_regions=3)
+    only = finding(differences=off, stage="eager", regions=(head,))
+
+    assert [(place.role, place.line) for place in one.places] == [("backward", 20), ("compiled", 12)]
+    assert one.text.endswith(
+        "The wrong region is Head, compiled at train.py:12; 2 others, compiled alone, are right. The line in it is not "
+        "known."
+    )
+    assert (
+        "The wrong regions are Head, compiled at train.py:12; Block.step, compiled at train.py:14; 1 other, compiled "
+        "alone, is right." in both.text
+    )
+    assert none.text.endswith("Each of its 3 compiled regions is right if it is compiled alone. The line is not known.")
+    assert "The wrong region is Head, compiled at train.py:12. The line in it" in only.text
 
 
 def test_what_fails_in_eager_alone() -> None:

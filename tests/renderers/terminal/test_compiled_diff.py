@@ -12,6 +12,7 @@ from gradinspect.analyses.diff.compiled import (
 )
 from gradinspect.graph import Frame
 from gradinspect.renderers.terminal.compiled_diff import CompiledDiffPage
+from gradinspect.request import CompiledRegion
 
 OPERATOR = OperatorValue(
     direction="backward", operator="aten.mul", forward="gelu", module="h.3.mlp", frame=Frame("model.py", 31), error=0.5,
@@ -87,6 +88,16 @@ def test_a_part_of_torch_is_named_by_what_it_does() -> None:
 
     assert "It goes wrong with backend aot_eager: AOTAutograd, which makes the backward" in screen(found)
     assert "\nThe line is not known: operators are compared only where the backend is at" in screen(found)
+
+
+def test_the_compiled_region_is_named() -> None:
+    """Of a part of torch that is wrong, and with an escaped name."""
+    region = CompiledRegion("He\x1bad", Frame("train.py", 12))
+    found = replace(diff(difference("a", 0.1)), stage="eager", regions=(region,), num_right_regions=1)
+
+    said = " ".join(screen(found).split())
+    assert "The wrong region is He\\x1bad, compiled at train.py:12; 1 other, compiled alone, is right." in said
+    assert "The line in it is not known: operators are compared" in said
 
 
 def test_operators_that_were_not_compared_are_said_to_be() -> None:

@@ -15,7 +15,7 @@ from gradinspect.units import format_bytes, format_count, format_flops
 SIZE = 12  # cells
 _WHAT = (
     "Kept: for backward, beside weights, when it begins. Peak: of forward and backward, beside weights and what the "
-    "program holds itself; of compiled code operator by operator, so a backend that fuses operators needs less."
+    "program holds itself; of compiled code operator by operator, so one that fuses or moves them needs less, or more."
 )
 _HOW = "Set it by torch._functorch.config.activation_memory_budget, before the first compiled call."
 
