@@ -24,6 +24,7 @@ from gradinspect.observers.memory.storage_ledger import Purpose, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import plain_tensors, storage_of
+from gradinspect.torch_api.devices.own_work import own_work
 from gradinspect.torch_api.devices.profiler_turn import before_profilers, start_profiler, stop_profiler
 from gradinspect.torch_api.devices.profiling import (
     ProfiledEvent,
@@ -104,13 +105,13 @@ class AllocatorTracker:
 
     def __enter__(self) -> Self:
         """Start the profiler."""
-        if self._before:
-            _take_first_warning()
+        _take_first_warning()  # also for what another thread frees
         profiler = profile(use_kineto=True, profile_memory=True)
         start_profiler(profiler)
         self._profiler = (
             profiler  # not before: while another recording is measured, marks of ours would be among its own
         )
+        own_work.begin()
         self._whole, self._thread = profiler_range(_WHOLE), get_ident()
         self._whole.__enter__()
         self._recorder.listeners.append(self)
@@ -240,6 +241,7 @@ class AllocatorTracker:
         with self._marking:
             profiler, self._profiler = self._profiler, None
         if profiler is not None:
+            own_work.end()
             self._recorder.dismiss(self)
             self._recorder.on_module.remove(self.moved_on)
             self._recorder.on_compiled.remove(self._on_compiled)

@@ -151,6 +151,12 @@ class StepMemoryObserver(Observer[StepMemory]):
         return min(self.phases.step, self._asked)
 
     @property
+    def num_whole(self) -> int:
+        """How many steps are over."""
+        phases = self.phases
+        return max(min(phases.step - (not phases.is_between), self._asked), 0)
+
+    @property
     def is_before_last(self) -> bool:
         """Whether the last step that was asked for is the next one."""
         return self.phases.step == self._asked - 1 and self.phases.is_between
