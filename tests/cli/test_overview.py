@@ -215,6 +215,19 @@ def test_a_step_that_does_not_end(train: Path) -> None:
     assert sum(found["peak_at_least"]["by_kind"].values()) == found["peak_at_least"]["bytes"] <= alone
 
 
+@pytest.mark.slow
+def test_much_before_the_training_is_not_followed(train: Path) -> None:
+    """The profiler would keep all of it; the rest of the page is there."""
+    text = train.read_text()
+    loop = "one = torch.ones(2)\nfor _ in range(210_000):\n    torch.add(one, one)\n"
+    train.write_text(text.replace("opt = ", f"{loop}opt = ").replace("range(18)", "range(3)"))
+    screen = gradinspect("train.py", cwd=train.parent).stdout
+    peak = " ".join(screen.partition("\npeak ")[2].split())
+
+    assert "check      No problems found in 3 backward calls." in screen
+    assert "could not be followed: The program calls more of torch's functions before 2 steps are over" in peak
+
+
 def test_blocks_that_alternate_are_folded(tmp_path: Path) -> None:
     """The one that holds more than the others is named, the range of the others is given."""
     (tmp_path / "net.py").write_text(ALTERNATING)

@@ -32,6 +32,7 @@ from gradinspect.runner.run import Run
 from gradinspect.torch_api.devices.own_work import own_work
 
 STEPS: Final = 2  # the state of optimizers is there in the second one
+MOST_MARKS: Final = 400_000  # two for each function of torch that is called: the profiler keeps all of them
 TOO_SHORT: Final = "No whole step was measured: the program ended before one was over."
 TOO_SLOW: Final = f"No whole step was measured: one after those that were checked took more than {MOST_SECONDS:.0f} s."
 NOT_FOLLOWED: Final = "The memory of a step could not be followed"
@@ -227,7 +228,7 @@ class OverviewObserver(Observer[Overview]):
     def _follow(self, held: Iterator[Label] | None) -> None:
         """Begin to follow the memory."""
         try:
-            memory = StepMemoryObserver(self._run, STEPS + self._is_under_way, held)
+            memory = StepMemoryObserver(self._run, STEPS + self._is_under_way, held, most_marks=MOST_MARKS)
             self._following.enter_context(memory.attached())
         except (GradInspectError, RuntimeError) as error:  # as where the program profiles itself
             self._no_memory = f"{NOT_FOLLOWED}: {error}"

@@ -66,6 +66,7 @@ class AllocatorTracker:
         maker: Callable[[], StorageMaker],
         recorder: Recorder,
         before: Iterable[Label] = (),
+        most_marks: int | None = None,
     ) -> None:
         """Set up.
 
@@ -74,9 +75,12 @@ class AllocatorTracker:
             maker: Says what runs now.
             recorder: Reports each call of a torch function.
             before: What is alive already, and what its memory is for.
+            most_marks: After which to stop, since the profiler keeps all that it sees; None: any number.
         """
         require_profiler_ranges()
         require_memory_events()
+        self._most_marks = most_marks
+        self.is_full = False  # it has stopped at that many
         self._ledgers = ledgers
         self._maker = maker
         self._recorder = recorder
@@ -157,6 +161,8 @@ class AllocatorTracker:
         if self._is_asked_to_stop and get_ident() == self._thread:
             self._stop_early()
             return
+        if len(self._marks) == self._most_marks:
+            self.is_full = self._is_asked_to_stop = True
         maker = self._maker()._replace(is_compiled=self._is_compiled)
         with self._marking:
             self._marks.append(maker)
