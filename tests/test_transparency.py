@@ -32,7 +32,6 @@ NOTICED = {
     ("gc_users", "memory --iterations 3"): "garbage is collected before each count",
     ("signals_and_hooks", "memory --iterations 3"): "gc.callbacks are told of these collections",
     ("profiler_counts", "grads"): "gradients are measured where the program's own profiler sees it",
-    ("threads_parallel_apply", "fit --real"): "torch's profiler warns of memory that another thread frees",
 }
 REFUSED = {
     ("profiler_counts", "fit --real"): "starts torch's profiler, of which a process has one, within the first 2 steps."

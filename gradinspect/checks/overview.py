@@ -26,7 +26,8 @@ class Overview(Shown, Record, frozen=True, kw_only=True):
     opened: Graph | None = None  # the same with what is inside compiled nodes, before it ran; None: there is none
     other_calls: tuple[OtherCall, ...] = ()  # that were seen on other lines than that of the graph
     findings: Findings | None  # None: nothing was checked, as in a capture file
-    step_memory: StepMemory | None = None  # of the steps that follow those that were checked
+    step_memory: StepMemory | None = None  # of the first steps
+    whole_steps: int = 0  # of these, that were seen from their beginning to their end
     no_memory: str = ""  # why there is none, in a sentence
     least_memory: AliveBytes | None = None  # where there is none: the peak is no less, as far as this was measured
 

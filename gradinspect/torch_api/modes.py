@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from gradinspect.torch_api.devices.own_work import own_work
 from gradinspect.torch_api.patching.originals import is_grad_enabled, set_grad_enabled
 from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.patching.unlisted import MODE_STACK
@@ -199,7 +200,7 @@ def has_dispatch_modes() -> bool:
 class Unobserved:
     """Hides from everything in the program that could observe a computation."""
 
-    __slots__ = ("_functions", "_is_profiling", "_operators", "_records", "_was_on")
+    __slots__ = ("_functions", "_is_profiling", "_operators", "_own", "_records", "_was_on")
 
     def __init__(self, *, records: bool = False) -> None:
         """Choose whether gradients may be recorded."""
@@ -216,6 +217,9 @@ class Unobserved:
         if self._was_on:
             set_grad_enabled(False)
         self._is_profiling = _CAN_HIDE_FROM_PROFILER and bool(_IS_PROFILING.value())
+        self._own = own_work.range() if self._is_profiling else None
+        if self._own is not None:
+            self._own.__enter__()
         if self._is_profiling:
             _RECORDING.value(False)
 
@@ -223,6 +227,8 @@ class Unobserved:
         """Become visible again."""
         if self._is_profiling:
             _RECORDING.value(True)
+        if self._own is not None:
+            self._own.__exit__(*error)
         if self._was_on:
             set_grad_enabled(True)
         if self._operators is not None:

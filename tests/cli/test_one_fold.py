@@ -76,9 +76,8 @@ for _ in range(3):
     optimizer.step()
 """
 
-TABLES = {"overview": (), "memory": (), "grads": (), "fit": ()}  # that have a row for each module
-ALL = TABLES | {
-    "trace": (),
+MODULES = {"overview": (), "memory": (), "grads": (), "fit": (), "trace": ()}  # that have a row for each module
+ALL = MODULES | {
     "saved": (),
     "find": ("bytes>0",),
     "diff": ("changed.py",),
@@ -103,12 +102,23 @@ def test_equal_blocks(tmp_path: Path, verb: str) -> None:
     assert "blocks.0-8" in outermost(screen, "blocks")
 
 
-@pytest.mark.parametrize("verb", TABLES)
+@pytest.mark.parametrize("verb", MODULES)
 def test_stages_of_a_network(tmp_path: Path, verb: str) -> None:
     """Those with the same modules inside share a row, whatever their sizes and whichever of them holds memory."""
     (tmp_path / "net.py").write_text(STAGES)
     screen = gradinspect(verb, "net.py", cwd=tmp_path, COLUMNS="100").stdout
     rows = screen.partition("by module")[2] or screen  # `fit` names above them the one that is at work at the peak
     modules = rows.partition("gradient of  ")[0]  # parameters of other sizes have rows of their own
+    modules = re.sub(r"(?m)^┊ ┊.*$", "", modules)  # inside of a block, `trace` shows one of its copies
 
     assert outermost(modules, "stage") == {"stage1", "stage2-4"}
+
+
+@pytest.mark.parametrize("suffix", ["svg", "dot", "mmd", "html"])
+def test_stages_in_a_picture(tmp_path: Path, suffix: str) -> None:
+    """They are one box there."""
+    (tmp_path / "net.py").write_text(STAGES)
+    gradinspect("trace", "net.py", "-o", f"net.{suffix}", cwd=tmp_path)
+    drawn = (tmp_path / f"net.{suffix}").read_text().replace("&#45;", "-")
+
+    assert "stage2-4" in drawn

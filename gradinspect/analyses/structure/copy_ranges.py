@@ -9,9 +9,11 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.expansion import fits_unfolded
-from gradinspect.analyses.structure.folding import Item, Scope, node_ids
-from gradinspect.graph import Graph, Size, TensorInfo
+from gradinspect.analyses.structure.folding import Item, Scope, node_ids, place_of_call
+from gradinspect.analyses.structure.name_folding import fold_name
+from gradinspect.graph import Graph, Node, Size, TensorInfo
 from gradinspect.units import format_bytes
 
 Outputs: TypeAlias = tuple[TensorInfo | None, ...]
@@ -19,8 +21,8 @@ Outputs: TypeAlias = tuple[TensorInfo | None, ...]
 
 def with_ranges(graph: Graph, items: Iterable[Item]) -> Graph:
     """Write the shapes in the first copy of each repeat for all of its copies: `f32[13..34, 32]`."""
-    outputs = [node.forward_outputs for node in graph.nodes]
-    met: dict[int, dict[Outputs, None]] = {}  # the outputs of a node and its twins, where they are not all the same
+    outputs = _outputs_and_leaves(graph)
+    met: dict[int, dict[Outputs, None]] = {}  # those of a node and its twins, where they are not all the same
     for scope in _repeats(items):
         copies = copy_ranges(scope)
         if not met and _are_alike(outputs, copies):
@@ -31,12 +33,55 @@ def with_ranges(graph: Graph, items: Iterable[Item]) -> Graph:
                 found |= met.get(twin) or {outputs[twin]: None}
             if len(found) > 1:
                 met[twins[0]] = found
-    if not met:
-        return graph
     nodes = list(graph.nodes)
     for node_id, found in met.items():
-        nodes[node_id] = replace(nodes[node_id], forward_outputs=tuple(map(_range_of, *found)))
-    return replace(graph, nodes=tuple(nodes))
+        _write_ranges(graph, nodes, node_id, tuple(map(_range_of, *found)))
+    return replace(graph, nodes=tuple(nodes)) if met else graph
+
+
+def _write_ranges(graph: Graph, nodes: list[Node], node_id: int, several: Outputs) -> None:
+    """Write the shapes of a node and of the leaves that it leads to."""
+    node = graph.nodes[node_id]
+    num_outputs = len(node.forward_outputs)
+    nodes[node_id] = replace(node, forward_outputs=several[:num_outputs])
+    for leaf, info in zip(_leaves_of(graph, node), several[num_outputs:], strict=True):
+        if leaf is not None and info is not None:
+            nodes[leaf] = _sized(nodes[leaf], info)
+
+
+def _outputs_and_leaves(graph: Graph) -> list[Outputs]:
+    """Return for each node what its forward gave, and then for each edge the leaf that it leads to."""
+    infos = [None if node.leaf is None else node.leaf.info for node in graph.nodes]
+    return [
+        (*node.forward_outputs, *[None if leaf is None else infos[leaf] for leaf in _leaves_of(graph, node)])
+        for node in graph.nodes
+    ]
+
+
+def _leaves_of(graph: Graph, node: Node) -> list[int | None]:
+    """Return the node of the leaf that each edge leads to, None where it leads to none."""
+    nodes = graph.nodes
+    return [None if edge is None or nodes[edge.next_node].leaf is None else edge.next_node for edge in node.next_edges]
+
+
+def _sized(node: Node, info: TensorInfo) -> Node:
+    """Return the node of a leaf with another shape."""
+    if node.leaf is None:
+        return node
+    outputs = tuple(info if given == node.leaf.info else given for given in node.forward_outputs)
+    return replace(node, leaf=replace(node.leaf, info=info), forward_outputs=outputs)
+
+
+def name_of_blocks(graph: Graph, scope: Scope, copies: slice = slice(None)) -> str | None:
+    """Name the blocks of modules that a repeat stands for, or some of them: `h.0-11  Block`; None without modules."""
+    place = place_of_call(scope)
+    bodies = () if place is None else (scope.items, *scope.copies)[copies]
+    calls = [body[place] for body in bodies] if place is not None else []
+    modules = [graph.modules[call.module] for call in calls if isinstance(call, Scope) and call.module is not None]
+    if not modules:
+        return None
+    names = [short_name(call.path, None, graph.model_name) for call in modules]
+    return f"{fold_name(names) or names[0]}  {modules[0].class_name}"
 
 
 def bytes_of_twins(items: Iterable[Item], held: Sequence[int]) -> dict[range, tuple[int, int]]:

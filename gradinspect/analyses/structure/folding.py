@@ -7,12 +7,12 @@ Contracting any scope keeps the graph acyclic: a scope covers a contiguous range
 order (NOTE [Topological ids]). A call whose nodes are not contiguous gets several scopes.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.structure.repeats import Repeat, Wiring, find_repeats, read_wiring
+from gradinspect.analyses.structure.repeats import Looks, Repeat, Wiring, find_repeats, read_wiring
 from gradinspect.analyses.structure.shape_chains import chain_links
 from gradinspect.graph import Graph, Record
 
@@ -90,20 +90,39 @@ def _module_chains(graph: Graph) -> dict[int | None, tuple[int, ...]]:
 
 
 class _OpenScope:
-    """A scope under construction, with numbers for each item, and where it starts: see `repeats.find_repeats`."""
+    """A scope under construction: what each item looks like, and where it starts. See `repeats.find_repeats`."""
 
     def __init__(self, module: int | None) -> None:
         self.module = module
         self.items: list[Item] = []
-        self.structure: list[int] = []
-        self.begins: list[int] = []
+        self.looks: list[Looks] = []
         self.starts: list[int] = []
 
-    def add(self, item: Item, structure: int, begins: int, start: int) -> None:
+    def add(self, item: Item, looks: Looks, start: int) -> None:
         self.items.append(item)
-        self.structure.append(structure)
-        self.begins.append(begins)
+        self.looks.append(looks)
         self.starts.append(start)
+
+    def repeats(self, stop: int, wiring: Wiring) -> list[Repeat]:
+        """Find repeats of one size or, if there are none, blocks of modules of several: NOTE [Sizes of copies]."""
+        looks, starts = self.looks, [*self.starts, stop]
+        structure, begins = ([look[place] for look in looks] for place in (0, 1))
+        found = find_repeats(structure, begins, starts, wiring)
+        if found or sum(map(_is_block, self.items)) <= 1:
+            return found
+        for place, (item, look) in enumerate(zip(self.items, looks, strict=True)):
+            if _is_block(item):
+                structure[place], begins[place] = look.unsized, look.unsized_begins
+        return find_repeats(structure, begins, starts, wiring)
+
+
+def _is_block(item: Item) -> bool:
+    """Return whether an item is a module call with other calls inside."""
+    return isinstance(item, Scope) and item.kind == "module" and any(map(_has_call, item.items))
+
+
+def _has_call(item: Item) -> bool:
+    return isinstance(item, Scope) and (item.kind == "module" or any(map(_has_call, item.items)))
 
 
 class _Folder:
@@ -124,7 +143,7 @@ class _Folder:
         if self.open[-1].module != (chain[-1] if chain else None):
             self._enter(chain)
         place = self.position
-        self.open[-1].add(node_id, self.wiring.structure[place], self.wiring.begins[place], place)
+        self.open[-1].add(node_id, self.wiring.looks[place], place)
         self.position += 1
 
     def finish(self) -> Scope:
@@ -148,7 +167,7 @@ class _Folder:
             return
         start = scope.starts[0]
         items = self._close_items(scope)
-        numbers = self._numbers("module", scope, slice(None), self.graph.modules[scope.module].class_name)
+        looks = self._looks("module", scope.looks, self.graph.modules[scope.module].class_name)
         self.open[-1].add(
             Scope(
                 kind="module",
@@ -157,7 +176,7 @@ class _Folder:
                 num_nodes=self.position - start,
                 held_bytes=self.held_before[self.position] - self.held_before[start],
             ),
-            *numbers,
+            looks,
             start,
         )
 
@@ -165,7 +184,7 @@ class _Folder:
         stop = self.position
         self._fold_chains(scope, stop)
         while self.repeats:
-            found = find_repeats(scope.structure, scope.begins, [*scope.starts, stop], self.wiring)
+            found = scope.repeats(stop, self.wiring)
             if not found:
                 break
             for repeat in reversed(found):
@@ -187,20 +206,21 @@ class _Folder:
         return place > 0 and isinstance(item, int) and scope.items[place - 1] == item - 1
 
     def _fold_chain(self, scope: _OpenScope, first: int, last: int, stop: int) -> None:
-        numbers = self._numbers("shapes", scope, slice(first, last))
-        self._put(scope, range(first, last), stop, numbers, kind="shapes", items=tuple(scope.items[first:last]))
+        looks = self._looks("shapes", scope.looks[first:last])
+        self._put(scope, range(first, last), stop, looks, kind="shapes", items=tuple(scope.items[first:last]))
 
     def _fold(self, scope: _OpenScope, repeat: Repeat, stop: int) -> None:
         first, period, count = repeat
         last = first + period * count
         bodies = [tuple(scope.items[at : at + period]) for at in range(first, last, period)]
-        numbers = self._numbers("repeat", scope, slice(first, first + period), count)
-        self._put(scope, range(first, last), stop, numbers, kind="repeat", items=bodies[0], copies=tuple(bodies[1:]))
+        looks = self._looks("repeat", scope.looks[first : first + period], count)
+        if scope.looks[last - period : last] != scope.looks[last - 2 * period : last - period]:  # not of one size
+            looks = looks._replace(structure=self._looks("repeat", scope.looks[first:last], count).structure)
+        self._put(scope, range(first, last), stop, looks, kind="repeat", items=bodies[0], copies=tuple(bodies[1:]))
 
-    def _numbers(self, kind: ScopeKind, scope: _OpenScope, places: slice, *rest: Hashable) -> tuple[int, int]:
-        """Number what some items are together, strictly, and as NOTE [Where a chain begins] in `repeats` says."""
-        strict, loose = ((kind, *rest, *numbers[places]) for numbers in (scope.structure, scope.begins))
-        return self._number(strict), self._number(loose)
+    def _looks(self, kind: ScopeKind, inside: Sequence[Looks], *rest: Hashable) -> Looks:
+        """Number what some items look like together."""
+        return Looks(*(self._number((kind, *rest, *numbers)) for numbers in zip(*inside, strict=True)))
 
     def _number(self, structure: Hashable) -> int:
         return self.numbers.setdefault(structure, len(self.numbers))
@@ -210,7 +230,7 @@ class _Folder:
         scope: _OpenScope,
         places: range,
         stop: int,
-        numbers: tuple[int, int],
+        looks: Looks,
         **fields: Any,  # noqa: ANN401
     ) -> None:
         """Replace some items by one scope."""
@@ -219,5 +239,5 @@ class _Folder:
         end = scope.starts[last] if last < len(scope.starts) else stop
         held_bytes = self.held_before[end] - self.held_before[begin]
         scope.items[first:last] = [Scope(num_nodes=end - begin, held_bytes=held_bytes, **fields)]
-        scope.structure[first:last], scope.begins[first:last] = ([number] for number in numbers)
+        scope.looks[first:last] = [looks]
         scope.starts[first:last] = [begin]

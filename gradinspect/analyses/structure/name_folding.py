@@ -6,7 +6,7 @@ NOTE [One fold]
 On every screen, rows of equal blocks that say the same are one row, from two on, with the least and the greatest of
 their numbers. Blocks are equal if the modules inside of them are, however deep and whatever these hold. A list of
 nodes, tensors or parameters that fits a screen is read as it is; if it is too long even when it is folded, rows that
-differ only in sizes are one, too. `repeats` is the same for neighboring nodes.
+differ only in sizes are one, too. `repeats` is the same for neighboring nodes and blocks of modules.
 
 NOTE [Exactly its members]
 A folded name stands for all combinations of its numbers, so what it is given must be all of them: of

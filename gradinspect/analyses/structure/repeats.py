@@ -6,7 +6,8 @@ leaves the block must do so in both.
 
 NOTE [Sizes of copies]
 Sizes of results do not tell blocks apart: an expert gets as many rows as are routed to it, and each call of a decoder
-with a cache attends to one token more. Those of parameters do: a stage with twice the channels is another block.
+with a cache attends to one token more. Those of parameters do where nodes and single layers are compared: one with
+twice the channels is another one. Of blocks of modules they do not, on no screen: NOTE [One fold] in `name_folding`.
 
 NOTE [Where a chain begins]
 The block that ran first gets what needs no gradient: its edges lead nowhere where those of the others lead into the
@@ -34,17 +35,35 @@ ADD = "AddBackward0"
 INNER = 0  # kind of an edge to a position
 
 
+class Looks(NamedTuple):
+    """What something in the graph looks like: a number each, equal for what is equal."""
+
+    structure: int
+    begins: int  # equal also for those that differ in edges to nothing: NOTE [Where a chain begins]
+    unsized: int  # as `structure`, whatever the sizes of parameters: NOTE [Sizes of copies]
+    unsized_begins: int
+
+
 class Wiring(NamedTuple):
-    """The structure of the graph by position: a number for each node's structure, and where its edges lead.
+    """The structure of the graph by position: what each node looks like, and where its edges lead.
 
     Nodes whose edges lead equally far share one tuple of steps, and so do those with equal input numbers.
     """
 
     positions: dict[int, int]  # node id -> position
-    structure: list[int]
-    begins: list[int]  # equal also for those that differ in edges to nothing: NOTE [Where a chain begins]
+    looks: list[Looks]  # of each node
     steps: list[tuple[int, ...]]  # for each edge how many positions further it leads, or NONE, or LEAF
     input_nrs: list[tuple[int, ...]]
+
+    @property
+    def structure(self) -> list[int]:
+        """What tells nodes of other structure apart."""
+        return [look.structure for look in self.looks]
+
+    @property
+    def begins(self) -> list[int]:
+        """The same, equal also for NOTE [Where a chain begins]."""
+        return [look.begins for look in self.looks]
 
 
 class Repeat(NamedTuple):
@@ -60,8 +79,8 @@ def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
     nodes = graph.nodes
     node_ids = [index for index, node in enumerate(nodes) if node.kind != "accumulate_grad"]
     positions = {node_id: position for position, node_id in enumerate(node_ids)}
-    wiring = Wiring(positions, [], [], [], [])
-    known: dict[Hashable, tuple[int, int]] = {}  # by the identity of descriptions, which are shared, and slow to hash
+    wiring = Wiring(positions, [], [], [])
+    known: dict[Hashable, Looks] = {}  # by the identity of descriptions, which are shared, and slow to hash
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}
     for position, node_id in enumerate(node_ids):
         node = nodes[node_id]
@@ -79,12 +98,14 @@ def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
         found = known.get(looks)
         if found is None:
             outputs = tuple(map(_without_sizes, node.forward_outputs))
-            kinds_of_edges = _edge_kinds(graph, node, steps)
-            both = ((node.name, node.function, outputs, told) for told in (kinds_of_edges, _led(kinds_of_edges)))
-            strict, loose = (numbers.setdefault(structure, len(numbers)) for structure in both)
-            found = known[looks] = (strict, loose)
-        wiring.structure.append(found[0])
-        wiring.begins.append(found[1])
+            sized = _edge_kinds(graph, node, steps)
+            unsized = tuple(tuple(map(_without_sizes, kind)) if isinstance(kind, tuple) else kind for kind in sized)
+            structures = (
+                (node.name, node.function, outputs, kinds_of_edges)
+                for kinds_of_edges in (sized, _led(sized), unsized, _led(unsized))
+            )
+            found = known[looks] = Looks(*(numbers.setdefault(one, len(numbers)) for one in structures))
+        wiring.looks.append(found)
         wiring.steps.append(shared.setdefault(tuple(steps), tuple(steps)))
         wiring.input_nrs.append(shared.setdefault(tuple(input_nrs), tuple(input_nrs)))
     return wiring

@@ -18,8 +18,8 @@ def report(step: Callable[[], object]) -> Overview:
     """Run a training step several times, and return the headlines: graph, memory, problems, gradients, and the peak.
 
     The step runs for real, at most 25 times, so the model learns and the optimizer steps. It is checked until each
-    optimizer has stepped twice, and the memory of the steps after that is measured. On the CPU that counts what models
-    and optimizers hold, and what a step allocates, as `fit` does.
+    optimizer has stepped twice, and meanwhile the memory of the second and the third step is measured. On the CPU that
+    counts what models and optimizers hold, and what a step allocates, as `fit` does.
 
     Args:
         step: A function without arguments: forward, backward, and the optimizer's step, if there is one.
@@ -35,7 +35,7 @@ def report(step: Callable[[], object]) -> Overview:
     observers: list[OverviewObserver] = []
 
     def make_observer(run: Run) -> OverviewObserver:
-        observers.append(OverviewObserver(run))
+        observers.append(OverviewObserver(run, is_under_way=True))
         return observers[0]
 
     with LiveSession(make_observer, name) as session:

@@ -1,14 +1,16 @@
-"""All headlines from one run: the first calls are checked, and the memory of the steps after them is measured.
+"""All headlines from one run: the first calls are checked, and the memory of the first steps is measured meanwhile.
 
-NOTE [One after the other]
-What a check keeps and computes would be counted as memory of the program. So the allocators are followed from the first
-backward call after the check has left, and the step that begins after it is the first one that is seen as a whole. A
+NOTE [Memory of our own]
+What a check computes must not be counted as memory of the program. So all that we compute with tensors runs in a range
+of the profiler that says so: what is given out in it is ours. Where the program runs already, as in a notebook, what is
+alive is known at the first backward call, and the step that begins after it is the first one that is seen as a whole. A
 program that ends before has a bound: what is there for certain as a backward begins or ends.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from threading import get_ident
+from types import FrameType
 from typing import Final
 
 import torch
@@ -27,64 +29,81 @@ from gradinspect.recording.names.variables import variables_from
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.devices.own_work import own_work
 
-STEPS: Final = 2  # the first one is under way when it begins to be followed: NOTE [One after the other]
-TOO_SHORT: Final = "No whole step was measured: the program ended before one came after those that were checked."
+STEPS: Final = 2  # the state of optimizers is there in the second one
+MOST_MARKS: Final = 400_000  # two for each function of torch that is called: the profiler keeps all of them
+TOO_SHORT: Final = "No whole step was measured: the program ended before one was over."
 TOO_SLOW: Final = f"No whole step was measured: one after those that were checked took more than {MOST_SECONDS:.0f} s."
 NOT_FOLLOWED: Final = "The memory of a step could not be followed"
 IN_A_THREAD: Final = "No whole step was measured: another thread than the one that runs the program calls backward."
 
 
 class OverviewObserver(Observer[Overview]):
-    """Checks the first calls of a program, then follows the memory of whole steps."""
+    """Checks the first calls of a program, and follows the memory of its first whole steps meanwhile."""
 
     reports_missing_names = True
     reports_missed_calls = True
     reports_before_failure = True
 
-    def __init__(self, run: Run) -> None:
-        """Set up."""
+    def __init__(self, run: Run, *, is_under_way: bool = False) -> None:
+        """Set up.
+
+        Args:
+            run: The run.
+            is_under_way: Whether its models are there already, so that the first step is not seen as a whole.
+        """
         self._run = run
+        self._is_under_way = is_under_way
         self._graph: Graph | None = None
         self._opened: Graph | None = None  # the same with what is inside compiled nodes
         self._calls: dict[tuple[str, int], OtherCall] = {}  # the first on each line
         self._call: EngineCall | None = None  # that is looked at
-        self._checks = ChecksObserver(run, None, on_graph=self._take, leave=lambda _frame: None, cheap_calls=FEW_CALLS)
+        self._checks = ChecksObserver(run, None, on_graph=self._take, leave=self._leave, cheap_calls=FEW_CALLS)
         self._memory: StepMemoryObserver | None = None
+        self._following = ExitStack()  # while the memory is followed
         self._no_memory = TOO_SHORT
         self._least: AliveBytes | None = None  # that the peak can be
         self._num_measured = 0  # calls
-        self._attached = ExitStack()
         self._thread = get_ident()  # that the program runs in
         self._others_train = False  # other threads have called backward
 
     @property
     def has_left(self) -> bool:  # type: ignore[override]  # it changes
         """Whether all headlines are there."""
-        return self._memory is not None and self._memory.has_left
+        return self._checks.has_left and self._is_measured
 
     @property
     def has_enough(self) -> bool:
         """Whether nothing more need run."""
-        return self.has_left or (self._checks.has_left and self._memory is None and self._no_memory != TOO_SHORT)
+        return self._checks.has_enough and self._is_measured
+
+    @property
+    def _is_measured(self) -> bool:
+        """Whether no more can become known of the memory of a step."""
+        return self._no_memory != TOO_SHORT or (self._memory is not None and self._memory.has_left)
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Let the check look first."""
-        with self._attached:
-            self._attached.enter_context(self._checks.attached())
+        """Let the check look, and follow the memory. NOTE [Memory of our own]."""
+        with self._following, self._checks.attached():
+            if not self._is_under_way:
+                self._follow(None)
             yield
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
-        """Check a call, or follow the memory of the step that it belongs to."""
+        """Check a call, and follow the memory of the step that it belongs to."""
         self._note_thread()
+        followed = self._followed(call)
+        checked: CallEnd | None = None
         if not self._checks.has_left:
             self._call = call
-            end = self._checks.on_call(call)
+            with own_work.range() or nullcontext():
+                checked = self._checks.on_call(call)
             self._call = None
             if not self._checks.has_left:
-                return self._measured(call, end)
-        return self._followed(call)
+                checked = self._measured(call, checked)
+        return _both(checked, followed)
 
     def end_checks(self) -> None:
         """Check no more calls, and follow the memory of the steps that come."""
@@ -123,7 +142,8 @@ class OverviewObserver(Observer[Overview]):
         return Overview(
             source=self._run.request.label, graph=self._graph, opened=self._opened, findings=found,
             other_calls=self._other_calls(self._graph),
-            step_memory=memory, no_memory=why, least_memory=None if memory is not None else self._least,
+            step_memory=memory, whole_steps=self._num_whole if memory is not None else 0, no_memory=why,
+            least_memory=None if memory is not None else self._least,
         )  # fmt: skip
 
     def _other_calls(self, graph: Graph) -> tuple[OtherCall, ...]:
@@ -166,7 +186,8 @@ class OverviewObserver(Observer[Overview]):
         self._note_alive(self._held(call), "backward begins")
 
         def finish(returned: object) -> None:
-            end.finish(returned)
+            with own_work.range() or nullcontext():
+                end.finish(returned)
             self._note_alive(held_before(self._run.recorder), "backward ends")
 
         return CallEnd(finish, end.abandon)
@@ -184,21 +205,44 @@ class OverviewObserver(Observer[Overview]):
         if self._least is None or alive.num_bytes > self._least.num_bytes:
             self._least = alive
 
+    def _leave(self, frame: FrameType) -> None:
+        """Leave the program once all is checked, unless its memory is still followed."""
+        if self._is_measured:
+            self._run.recorder.pause()
+            self._run.interceptor.leave()
+            self._run.stop(frame)
+
     def _followed(self, call: EngineCall) -> CallEnd | None:
-        """Follow the memory from this call on. NOTE [One after the other]."""
-        if self._memory is None and not self._is_alone():
+        """Follow the memory until the steps are over."""
+        if self._no_memory == TOO_SHORT and not self._is_alone():
             self._no_memory = IN_A_THREAD
-            return None
-        if self._memory is None:
-            try:
-                self._memory = StepMemoryObserver(self._run, STEPS, self._held(call))
-                self._attached.enter_context(self._memory.attached())
-            except (GradInspectError, RuntimeError) as error:  # as where the program profiles itself
-                self._no_memory = f"{NOT_FOLLOWED}: {error}"
-                self._memory = None
+        if self._memory is None and self._no_memory == TOO_SHORT:
+            self._follow(self._held(call))
+        if self._is_measured or self._memory is None:
+            self._stop_following()
+            if self._checks.has_left:
                 self._run.stop(call.caller)
-                return None
+            return None
         return self._memory.on_call(call)
+
+    def _follow(self, held: Iterator[Label] | None) -> None:
+        """Begin to follow the memory."""
+        try:
+            memory = StepMemoryObserver(self._run, STEPS + self._is_under_way, held, most_marks=MOST_MARKS)
+            self._following.enter_context(memory.attached())
+        except (GradInspectError, RuntimeError) as error:  # as where the program profiles itself
+            self._no_memory = f"{NOT_FOLLOWED}: {error}"
+        else:
+            self._memory = memory
+
+    def _stop_following(self) -> None:
+        if get_ident() != self._thread:
+            return
+        try:
+            with self._run.process_state.restored():
+                self._following.close()
+        except Exception as error:  # an error of ours must not reach the program
+            self.failed(error)
 
     def _held(self, call: EngineCall) -> Iterator[Label]:
         """Label what is alive already: models and optimizers, the graph of the call, and the program's variables."""
@@ -209,8 +253,34 @@ class OverviewObserver(Observer[Overview]):
         roots = [output.edge[0] for output in outputs]
         yield from Purposes(self._run.recorder).of_graph(roots, lambda: list(variables_from(call.frame)))
 
+    @property
+    def _num_whole(self) -> int:
+        """How many steps were seen as a whole."""
+        return 0 if self._memory is None else max(self._memory.num_whole - self._is_under_way, 0)
+
     def _whole_step(self) -> StepMemory | None:
         memory = self._memory
-        if memory is None or memory.is_partial or memory.problem is not None:
+        if memory is None or memory.problem is not None or self._no_memory != TOO_SHORT:
             return None
-        return memory.result()
+        if not self._num_whole:
+            return None
+        try:
+            return memory.result()
+        except GradInspectError as error:  # the program has begun to profile itself
+            self._no_memory = f"{NOT_FOLLOWED}: {error.message}"
+            return None
+
+
+def _both(first: CallEnd | None, second: CallEnd | None) -> CallEnd | None:
+    """Do two things when a call has ended."""
+    ends = [end for end in (first, second) if end is not None]
+
+    def finish(returned: object) -> None:
+        for end in ends:
+            end.finish(returned)
+
+    def abandon() -> None:
+        for end in ends:
+            end.abandon()
+
+    return CallEnd(finish, abandon) if ends else None

@@ -5,10 +5,10 @@ What comes in: what torch's profiler has seen of memory, in time. What goes out:
 NOTE [The device's own count]
 The allocator of an accelerator says with each event how much it has given out in all. What the events do not add up to
 was given out before the first of them, or by a thread whose events the profiler does not have: it is alive too, and its
-maker is not known. So the peak is that of the device, to the byte.
+maker is not known. So the peak is that of the device, to the byte, without what was given out to us meanwhile.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -30,6 +30,8 @@ class AllocatorReplay:
         """Start with what was alive already."""
         self._ledgers = ledgers
         self._allocations: dict[Place, Allocation] = {}
+        self._own: dict[Place, int] = {}  # bytes that we have
+        self._own_bytes = Counter[str]()  # the same of each device
         self._unknown: dict[str, Allocation] = {}  # of each device: what no event explains
         for place, num_bytes, purpose in before:
             if place not in self._allocations:
@@ -55,12 +57,23 @@ class AllocatorReplay:
         place = event.device, event.address or 0
         if event.num_bytes >= 0:
             self._end(place)  # another thread took it back, which the profiler does not see
+        if self._is_own(event, place):
+            return
         if is_accelerator(event.device):
             self._follow(event, maker)
         if event.num_bytes >= 0:
             self._allocations[place] = self._ledgers.begin(event.num_bytes, maker, event.device)
         else:
             self._end(place)
+
+    def _is_own(self, event: ProfiledEvent, place: Place) -> bool:
+        """Return whether memory is ours: it is counted apart, as the device counts it too."""
+        had = self._own.pop(place, None)
+        has = event.num_bytes if event.is_own and event.num_bytes >= 0 else None
+        self._own_bytes[event.device] += (has or 0) - (had or 0)
+        if has is not None:
+            self._own[place] = has
+        return has is not None or (had is not None and event.num_bytes < 0)
 
     def _end(self, place: Place) -> None:
         if place in self._allocations:
@@ -71,7 +84,7 @@ class AllocatorReplay:
         device, ledgers = event.device, self._ledgers
         unknown = self._unknown.get(device)
         known = ledgers.num_bytes(device) - (0 if unknown is None else unknown.num_bytes)
-        missing = max(event.allocated - event.num_bytes - known, 0)
+        missing = max(event.allocated - self._own_bytes[device] - event.num_bytes - known, 0)
         if event.allocated and missing != (0 if unknown is None else unknown.num_bytes):
             if unknown is not None:
                 ledgers.end(unknown)

@@ -24,6 +24,7 @@ from gradinspect.observers.memory.storage_ledger import Purpose, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Label
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import plain_tensors, storage_of
+from gradinspect.torch_api.devices.own_work import own_work
 from gradinspect.torch_api.devices.profiler_turn import before_profilers, start_profiler, stop_profiler
 from gradinspect.torch_api.devices.profiling import (
     ProfiledEvent,
@@ -65,6 +66,7 @@ class AllocatorTracker:
         maker: Callable[[], StorageMaker],
         recorder: Recorder,
         before: Iterable[Label] = (),
+        most_marks: int | None = None,
     ) -> None:
         """Set up.
 
@@ -73,9 +75,12 @@ class AllocatorTracker:
             maker: Says what runs now.
             recorder: Reports each call of a torch function.
             before: What is alive already, and what its memory is for.
+            most_marks: After which to stop, since the profiler keeps all that it sees; None: any number.
         """
         require_profiler_ranges()
         require_memory_events()
+        self._most_marks = most_marks
+        self.is_full = False  # it has stopped at that many
         self._ledgers = ledgers
         self._maker = maker
         self._recorder = recorder
@@ -104,13 +109,13 @@ class AllocatorTracker:
 
     def __enter__(self) -> Self:
         """Start the profiler."""
-        if self._before:
-            _take_first_warning()
+        _take_first_warning()  # also for what another thread frees
         profiler = profile(use_kineto=True, profile_memory=True)
         start_profiler(profiler)
         self._profiler = (
             profiler  # not before: while another recording is measured, marks of ours would be among its own
         )
+        own_work.begin()
         self._whole, self._thread = profiler_range(_WHOLE), get_ident()
         self._whole.__enter__()
         self._recorder.listeners.append(self)
@@ -156,6 +161,8 @@ class AllocatorTracker:
         if self._is_asked_to_stop and get_ident() == self._thread:
             self._stop_early()
             return
+        if len(self._marks) == self._most_marks:
+            self.is_full = self._is_asked_to_stop = True
         maker = self._maker()._replace(is_compiled=self._is_compiled)
         with self._marking:
             self._marks.append(maker)
@@ -240,6 +247,7 @@ class AllocatorTracker:
         with self._marking:
             profiler, self._profiler = self._profiler, None
         if profiler is not None:
+            own_work.end()
             self._recorder.dismiss(self)
             self._recorder.on_module.remove(self.moved_on)
             self._recorder.on_compiled.remove(self._on_compiled)

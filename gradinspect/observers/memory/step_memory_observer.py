@@ -88,7 +88,13 @@ class StepMemoryObserver(Observer[StepMemory]):
     takes_any_call = True
 
     def __init__(
-        self, run: Run, num_steps: int, before: Iterable[Label] | None = None, tracker: Tracker | None = None
+        self,
+        run: Run,
+        num_steps: int,
+        before: Iterable[Label] | None = None,
+        tracker: Tracker | None = None,
+        *,
+        most_marks: int | None = None,
     ) -> None:
         """Start before the program does, or with what a program that runs already holds.
 
@@ -97,6 +103,7 @@ class StepMemoryObserver(Observer[StepMemory]):
             num_steps: To watch.
             before: What is alive already, and what its memory is for; None: the program begins later.
             tracker: Follows the steps in place of one that keeps the ledger.
+            most_marks: After which to stop: a program may do much before it trains, or between steps.
         """
         require_sequence_numbers("fit")
         require_storage_keys("fit")
@@ -110,7 +117,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         allocator = partial(CachingAllocator, has_expandable_segments) if run.request.counts_as_cuda else None
         self.ledgers = DeviceLedgers(num_steps, allocator)
         self._is_whole_program = before is None  # else there are optimizers that it has not seen
-        self._tracker: Tracker = tracker or self._ledger_of(run, before or ())
+        self._tracker: Tracker = tracker or self._ledger_of(run, before or (), most_marks)
         self._sent = None if run.request.job is None else CollectiveLog(self._maker, run.request.job.world_size)
         self._purposes = Purposes(run.recorder)
         self._is_on_meta = False  # of a loss
@@ -118,9 +125,9 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._caller: int | None = None  # the line that called backward
         self.phases = StepPhases()  # after the tracker, which has run a backward of its own
 
-    def _ledger_of(self, run: Run, before: Iterable[Label]) -> Tracker:
+    def _ledger_of(self, run: Run, before: Iterable[Label], most_marks: int | None) -> Tracker:
         if run.fake is None:
-            return AllocatorTracker(self.ledgers, self._maker_now, run.recorder, before)
+            return AllocatorTracker(self.ledgers, self._maker_now, run.recorder, before, most_marks)
         counts_numbers = not run.request.counts_as_cuda
         return StorageTracker(
             self.ledgers, self._maker, counts_numbers=counts_numbers, tells_scratch=run.fake.tell_scratch
@@ -150,6 +157,12 @@ class StepMemoryObserver(Observer[StepMemory]):
     def num_watched(self) -> int:
         """How many steps were watched, as far as the program came."""
         return min(self.phases.step, self._asked)
+
+    @property
+    def num_whole(self) -> int:
+        """How many steps are over."""
+        phases = self.phases
+        return max(min(phases.step - (not phases.is_between), self._asked), 0)
 
     @property
     def is_before_last(self) -> bool:
@@ -218,6 +231,11 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Refuse to report steps that the program's own profiler has measured instead of ours."""
         if not isinstance(self._tracker, AllocatorTracker) or self._tracker.has_measured(self._asked):
             return
+        if self._tracker.is_full:
+            raise GradInspectError(
+                f"The program calls more of torch's functions before {self._asked} steps are over than are followed.",
+                "Measure the steps alone, with --real, or predict them.",
+            )
         if self._tracker.is_lost:
             raise GradInspectError(
                 "Another thread of the program starts torch's profiler, of which a process has one.",

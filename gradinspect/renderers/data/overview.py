@@ -24,7 +24,8 @@ def render_overview_json(found: Overview) -> str:
     """Write all headlines; what was not looked at is null, and `no_memory` says why."""
     memory, findings = found.step_memory, found.findings
     peak = None if memory is None else {
-        "bytes": memory.peak_bytes, "at": memory.at, "by_kind": bytes_by_kind(memory), "on": memory.on or None
+        "bytes": memory.peak_bytes, "at": memory.at, "whole_steps": found.whole_steps,
+        "by_kind": bytes_by_kind(memory), "on": memory.on or None
     }  # fmt: skip
     least = found.least_memory
     bound = None if least is None else {

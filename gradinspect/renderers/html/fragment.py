@@ -12,10 +12,9 @@ from importlib.resources import files
 from gradinspect.analyses.memory.held import HeldStorage, Memory
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, held_bytes_by_node
 from gradinspect.analyses.structure.call_names import short_name
-from gradinspect.analyses.structure.copy_ranges import with_ranges
+from gradinspect.analyses.structure.copy_ranges import name_of_blocks, with_ranges
 from gradinspect.analyses.structure.expansion import opens_to, readable_depth
 from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, node_ids
-from gradinspect.analyses.structure.name_folding import fold_name
 from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
 from gradinspect.checks.findings import Finding, Findings
@@ -149,15 +148,7 @@ class _Boxes:
         if scope.module is not None:
             call = self._graph.modules[scope.module]
             return f"{short_name(call.path, None, self._graph.model_name)}  {call.class_name}"
-        first = scope.items[0]
-        if scope.kind == "repeat" and isinstance(first, Scope) and first.module is not None:
-            calls = [first, *(copy[0] for copy in scope.copies)]
-            modules = [
-                self._graph.modules[one.module] for one in calls if isinstance(one, Scope) and one.module is not None
-            ]
-            names = [short_name(call.path, None, self._graph.model_name) for call in modules]
-            return f"{fold_name(names) or names[0]}  {modules[0].class_name}"
-        return "repeated block" if scope.kind == "repeat" else "views"
+        return name_of_blocks(self._graph, scope) or ("repeated block" if scope.kind == "repeat" else "views")
 
     def _node(self, number: int, node: Node) -> str:
         leaves, others, nones = [], [], 0

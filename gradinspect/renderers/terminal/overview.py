@@ -53,6 +53,7 @@ NEARLY_ALL: Final = 0.9  # a module with more than this share says little: what 
 MOST: Final = 0.5  # one with more than this is opened, too, where equal blocks are inside of it: these are one row
 LONGEST_VERB: Final = "memory"
 MANY: Final = 1_000_000  # cells: no line is wrapped
+ONE_STEP: Final = "Not measured: a second step, in which the state of optimizers is there from the start."
 NOT_CHECKED: Final = "A capture file shows one moment, and a check watches a program."
 
 
@@ -80,7 +81,7 @@ class OverviewPage(Page):
         yield from self._part("check", "check", source, checked)
         yield from self._part("gradients", "grads", source, self._gradients(graph))
         memory = found.step_memory
-        peak = self._least(found) if memory is None else self._peak(memory)
+        peak = self._least(found) if memory is None else self._peak(memory, found.whole_steps)
         yield from self._part("peak", "fit", source if found.no_memory or memory else "", peak)
         if source == self.ellipsis:
             lines = wrap(given, room, break_on_hyphens=False)
@@ -209,11 +210,13 @@ class OverviewPage(Page):
             yield ", ".join(f"{format_bytes(size)} {KIND_NAMES[kind]}" for kind, size in largest[:MAX_HOLDERS] if size)
         yield found.no_memory
 
-    def _peak(self, memory: StepMemory) -> Iterator[str]:
-        whole = format_count(memory.asked - 1, "whole step")  # the first one was under way
+    def _peak(self, memory: StepMemory, num_steps: int) -> Iterator[str]:
+        whole = format_count(num_steps, "whole step")
         yield f"{format_bytes(memory.peak_bytes)}{on_device(memory)} {phase_name(memory.at.phase)}, measured in {whole}"
         groups = groups_by(memory, "kind")
         yield ", ".join(f"{format_bytes(group.num_bytes)} {group.label}" for group in groups[:MAX_HOLDERS])
+        if num_steps == 1:
+            yield ONE_STEP
 
 
 def _longest(words: Sequence[str], room: int) -> str:

@@ -9,6 +9,7 @@ from gradinspect.torch_api.probes import private
 _TREE = private("torch._C._profiler._ExtraFields_Allocation", only_for="fit --real")
 
 _MEMORY = "[memory]"
+OWN_WORK = "gradinspect::own"
 
 _RANGE = private("torch._C._profiler._RecordFunctionFast", only_for="--timeline")
 
@@ -56,6 +57,7 @@ class ProfiledEvent(NamedTuple):
     allocated: int = 0  # what the device's allocator has given out, this included; 0: not known
     reserved: int = 0  # what it has reserved
     made_on: int | None = None  # the thread that made the node, if it is not that of the first range
+    is_own: bool = False  # given out to us, not to the program
 
 
 def device_label(device: Any) -> str:
@@ -99,16 +101,18 @@ def _events_of_tree(profiler: Any, mark: str) -> Iterator[ProfiledEvent]:
     devices: dict[Any, str] = {}
     roots = profiler.kineto_results.experimental_event_tree()
     foreign = _nodes_of_others(profiler, roots, mark)
-    todo: list[tuple[Any, str, str, int | None, int | None]] = [(event, "", "", None, None) for event in roots]
+    todo: list[tuple[Any, str, str, int | None, int | None, bool]] = [
+        (event, "", "", None, None, False) for event in roots
+    ]
     while todo:
-        event, op, node, number, made_on = todo.pop()
+        event, op, node, number, made_on, is_own = todo.pop()
         fields = event.extra_fields
         name = event.name
         if isinstance(fields, kind):
             yield ProfiledEvent(
                 event.start_time_ns, "", fields.alloc_size, fields.ptr or 0, op, node, number, event.start_tid,
                 _name_of(fields.device, devices), max(fields.total_allocated, 0), max(fields.total_reserved, 0),
-                made_on,
+                made_on, is_own,
             )  # fmt: skip
         elif name.startswith(mark):
             yield ProfiledEvent(event.start_time_ns, name, 0, 0, op, node, number, event.start_tid)
@@ -117,7 +121,8 @@ def _events_of_tree(profiler: Any, mark: str) -> Iterator[ProfiledEvent]:
             made_on = foreign.get((event.start_time_ns, event.start_tid))
         elif name.startswith("aten::") and (not op or node):
             op = name
-        todo.extend((child, op, node, number, made_on) for child in event.children)
+        is_own = is_own or name == OWN_WORK
+        todo.extend((child, op, node, number, made_on, is_own) for child in event.children)
 
 
 def _nodes_of_others(profiler: Any, roots: Any, mark: str) -> dict[tuple[int, int], int]:

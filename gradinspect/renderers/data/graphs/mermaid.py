@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.copy_ranges import name_of_blocks, with_ranges
+from gradinspect.analyses.structure.folding import Scope
 from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
@@ -30,7 +32,8 @@ def mermaid_file(graph: Graph, options: DrawOptions) -> FileContent:
             f"The picture has {len(drawing.arrows):,} edges, and Mermaid accepts at most {MAX_EDGES}.",
             "Show less: a smaller depth, or a part of the graph.",
         )
-    text = "\n".join(_lines(graph, drawing, options)) + "\n"
+    shown = with_ranges(graph, [part.scope for part in drawing.parts if isinstance(part, ScopeStart)])
+    text = "\n".join(_lines(shown, drawing, options)) + "\n"
     return FileContent(text.encode(errors="backslashreplace"), drawing.notes)
 
 
@@ -43,12 +46,17 @@ def _lines(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[str
             level -= 1
             yield f"{'  ' * level}end"
         elif isinstance(part, ScopeStart):
-            yield f'{"  " * level}subgraph s{num_scopes}["{_quoted(_scope_name(graph, part.scope.module))}"]'
+            yield f'{"  " * level}subgraph s{num_scopes}["{_quoted(_frame_name(graph, part.scope))}"]'
             num_scopes, level = num_scopes + 1, level + 1
         elif id(part) in numbers:
             yield f'{"  " * level}n{numbers[id(part)]}["{_quoted(_label(graph, part))}"]'
     for arrow in drawing.arrows:
         yield f"  n{arrow.tail} --> n{arrow.head}"
+
+
+def _frame_name(graph: Graph, scope: Scope) -> str:
+    times = f" x{len(scope.copies) + 1:,}" if scope.copies else ""
+    return f"{name_of_blocks(graph, scope) or _scope_name(graph, scope.module)}{times}"
 
 
 def _scope_name(graph: Graph, call: int | None) -> str:
@@ -68,7 +76,10 @@ def _label(graph: Graph, box: Box) -> str:
     )
     call = None if box.scope is None else box.scope.module
     name = _scope_name(graph, first.module if call is None else call)
-    held = f"  {format_bytes(box.scope.held_bytes)}" if box.scope is not None and box.scope.held_bytes else ""
+    if box.scope is not None and box.scope.copies:
+        name = name_of_blocks(graph, box.scope, slice(1 if box.kind == "copies" else 0, None)) or name
+    held_bytes = 0 if box.scope is None or box.kind == "copies" else box.scope.held_bytes  # copies: also of the first
+    held = f"  {format_bytes(held_bytes)}" if held_bytes else ""
     return f"{name}{copies}  {format_count(len(box.ids), 'node')}{held}"
 
 

@@ -83,7 +83,7 @@ class StepMemoryPage(Page):
             allocated, reserved = (format_beside(size, limit) for size in sizes)
             where = one.on if memory.is_real else "CUDA"
             yield self._line(f"  on {where}: {allocated} allocated, {reserved} reserved", "bold")
-        yield from (self._line(line) for line in _moment(one.at, memory.model_name))
+        yield from (self._line(line) for line in _moment(one.at, memory.model_name, self.width))
 
     def _device(self, one: StepMemory, by: By, choice: RowChoice, where: str) -> Iterator[Text]:
         """Yield what was alive on one device."""
@@ -234,10 +234,11 @@ def _verdict(memory: StepMemory, limit: int | None) -> str:
     return f"{verdict}: peak {peak}, limit {format_beside(limit, memory.peak_bytes)}, {source}"
 
 
-def _moment(at: Origin, model: str) -> Iterator[str]:
-    """Say when: phase, module, node, operator, then the line."""
+def _moment(at: Origin, model: str, width: int) -> Iterator[str]:
+    """Say when: phase, module, node, operator, then the line. A node says more than the operator that it runs."""
     module = at.module and f"module {shown_path(at.module, model)}"
     parts = [moment_name(at), module, at.node, at.op.removesuffix(".default")]
-    yield f"  {', '.join(filter(None, parts))}"
+    line = f"  {', '.join(filter(None, parts))}"
+    yield line if cell_len(line) <= width or not at.node else f"  {', '.join(filter(None, parts[:-1]))}"
     if at.line:
         yield f"  {at.line}  {at.code}".rstrip()
