@@ -77,7 +77,7 @@ def _not_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("MOST_SECONDS", "MOST_WAITING"):
         monkeypatch.setattr(watch_window, limit, math.inf)
     monkeypatch.setattr(unused_graphs, "tensors_with_graph", list)
-    monkeypatch.setattr(optimizer_steps, "instances_of", lambda _kind: [])
+    monkeypatch.setattr(optimizer_steps, "live_optimizers", list)
 
 
 class Watch:

@@ -18,7 +18,7 @@ LIVING: list[Any] = []
 @pytest.fixture(autouse=True)
 def _only_these(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no optimizer of another test be found."""
-    monkeypatch.setattr(optimizer_steps, "instances_of", lambda _kind: list(LIVING))
+    monkeypatch.setattr(optimizer_steps, "live_optimizers", lambda: list(LIVING))
     yield
     LIVING.clear()
 
@@ -65,13 +65,13 @@ def test_an_optimizer_that_cannot_learn_is_not_waited_for() -> None:
 
 def test_all_objects_are_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is made or copied later is noticed, and what is gone is forgotten."""
-    searches: list[object] = []
+    searches: list[None] = []
 
-    def search(kind: object) -> list[object]:
-        searches.append(kind)
+    def search() -> list[object]:
+        searches.append(None)
         return []
 
-    monkeypatch.setattr(optimizer_steps, "instances_of", search)
+    monkeypatch.setattr(optimizer_steps, "live_optimizers", search)
     weight = nn.Parameter(torch.ones(2))
     with OptimizerSteps(Recorder(), lambda: None) as steps:
         said = [steps.waits()]

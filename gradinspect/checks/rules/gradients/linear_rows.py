@@ -32,8 +32,9 @@ LINEAR = Rule(
   import torch
   from torch import nn
 
-- model = nn.Sequential(nn.Linear(2, 8), nn.Linear(8, 8), nn.Linear(8, 1))
-+ model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
+  first, second, third = nn.Linear(2, 8), nn.Linear(8, 8), nn.Linear(8, 1)
+- model = nn.Sequential(first, second, third)
++ model = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), third)
   optimizer = torch.optim.Adam(model.parameters())
   x = torch.randn(32, 2)
   for _ in range(4):
