@@ -35,6 +35,8 @@ class ProgramLogs:
         self.calls.on_touch = self.training.touched
         self.cuts.created = self.training.created
         self.calls.arguments.twins.names_of = self.training.names_of
+        self.calls.arguments.evaluations.is_meant = self.training.modes.is_set
+        self.calls.arguments.evaluations.has_stepped = self.training.has_stepped
         self.training.knows_writes(self.calls.writes.last_frame_by_program)
         self.unused = UnusedGraphs(self.folder, self.cuts.reached, recorder.others)
 

@@ -103,6 +103,15 @@ class DropoutInEval(Record, frozen=True, kw_only=True):
     called: Frame | None = None
 
 
+class TrainModeEvaluation(Record, frozen=True, kw_only=True):
+    """What a model in train mode returns without a graph is compared with labels, as by an evaluation."""
+
+    function: str  # that compares: "cross_entropy"
+    layers: tuple[str, ...]  # what is active in that mode: "BatchNorm", "dropout"
+    called: Frame | None = None  # the line of the program that called the first of them
+    compared: Frame | None = None
+
+
 class SharedLayer(Record, frozen=True, kw_only=True):
     """A container has one module in several places."""
 

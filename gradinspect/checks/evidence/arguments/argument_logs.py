@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from gradinspect.checks.evidence.arguments.arithmetic import ArithmeticLog
 from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
+from gradinspect.checks.evidence.arguments.evaluations import EvaluationLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
@@ -54,12 +55,13 @@ class ArgumentLogs:
         """Share the calls that made the arguments; what is too large to be looked at is counted by `errors`."""
         self.twins = TwinLog(flow, errors)
         self.samples = SampleLog(errors)
+        self.evaluations = EvaluationLog(flow)
         self.columns = SummedColumnLog(errors)
         self._arithmetic = ArithmeticLog(flow, errors)
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), ExampleAxisLog(flow),
-            self.samples,
+            self.samples, self.evaluations,
             ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
             IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow), OtherAxisLog(flow),
             OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors), AdversaryLog(flow, errors),

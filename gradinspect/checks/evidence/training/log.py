@@ -102,7 +102,7 @@ class TrainingLog:
         self._registrations = Registrations(recorder)
         self._anew = MadeAnew(self._registrations)
         self._scaled = ScaledLosses(recorder.others.identity_of)
-        self._modes = Modes(recorder, folder)
+        self.modes = Modes(recorder, folder)
         self._emptied = EmptiedIterators(recorder, folder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._sharing = SharingWeights(recorder, self._gradients, self._shared_at, folder)
@@ -189,7 +189,7 @@ class TrainingLog:
             self._note_modules()
         self._lagging.begin()
         self._parameters.begin(walked, leaves, self._recorder.called_modules(), self._gradients.backward)
-        self._modes.begin([leaf for leaf, _ in leaves], self._recorder.frames.number_of(call.frame))
+        self.modes.begin([leaf for leaf, _ in leaves], self._recorder.frames.number_of(call.frame))
 
     def created(self, optimizer: Optimizer) -> int | None:
         """Return the frame that made an optimizer."""
@@ -207,6 +207,10 @@ class TrainingLog:
         methods = [type(one.optimizer()) for one in self._optimizers.seen if id(leaf) in one.holds()]
         is_known = len(methods) == 1 and methods[0].__module__.startswith("torch.optim.")
         return methods[0].__name__ if is_known else ""
+
+    def has_stepped(self) -> bool:
+        """Return whether an optimizer has stepped."""
+        return bool(self._gradients.num_steps)
 
     def names_of(self, leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
         """Return the names of those that a backward call has reached."""
@@ -274,7 +278,7 @@ class TrainingLog:
     ) -> None:
         """Note a call of a torch function that reads or changes a gradient."""
         if touch in {GradientTouch.DROPS, GradientTouch.CLIPS_NOTHING}:
-            (self._modes.dropped if touch is GradientTouch.DROPS else self._emptied.made)(frame)
+            (self.modes.dropped if touch is GradientTouch.DROPS else self._emptied.made)(frame)
         elif touch is GradientTouch.READS:
             self._gradients.read(args[0], frame)
         elif touch is GradientTouch.SETS:
@@ -319,7 +323,7 @@ class TrainingLog:
             self._optimizers.before_step(optimizer, frame)
             self._parameters.before_step(optimizer, self._optimizers.of(optimizer))
             self._refilled.before_step(optimizer, self._optimizers.of(optimizer))
-            self._modes.step(optimizer, frame)
+            self.modes.step(optimizer, frame)
 
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not self._is_seen():
@@ -364,7 +368,7 @@ class TrainingLog:
             self._schedules.note(scheduler, one, args, kwargs, frame)
 
     def _on_mode(self, module: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
-        self._modes.switch(module, frame)
+        self.modes.switch(module, frame)
         self.on_mode()
 
     def _on_scale(self, scaler: Any, _args: object, _kwargs: object, result: Any, _frame: FrameType) -> None:
@@ -414,9 +418,9 @@ class TrainingLog:
                 yield replace(fact, other=new.name, other_created=self._frame(new.created))
         yield from self._schedules.facts(self._frame)
         yield from self._emptied.facts() if self._gradients.num_steps else ()
-        yield from self._modes.found.values()
-        yield from self._modes.dropouts.values()
-        yield from self._modes.undone.found.values()
+        yield from self.modes.found.values()
+        yield from self.modes.dropouts.values()
+        yield from self.modes.undone.found.values()
         yield from self._repeated.values()
         yield from self._uncalled_backwards()
         yield from self._kept_gradients()

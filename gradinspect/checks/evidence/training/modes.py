@@ -64,6 +64,8 @@ class Modes:
     _in_eval: list[EvalModel] = field(default_factory=list)  # in the last backward
     _trained_before: set[int] = field(default_factory=set)
     _evaluated: set[int] = field(default_factory=set)
+    _since_step: set[int] = field(default_factory=set)  # modules whose mode was set since an optimizer stepped
+    _put: dict[int, tuple[ReferenceType[nn.Module], bool]] = field(default_factory=dict)  # and whether into eval mode
 
     def __post_init__(self) -> None:
         """Track parts, too."""
@@ -89,7 +91,19 @@ class Modes:
             self.undone.inherited(module, frame)
             return
         self.undone.put(module, frame)
+        self._since_step.add(id(module))
+        was_in_eval = self._put.get(id(module), (None, False))[1]
+        self._put[id(module)] = (ref(module), was_in_eval or not module.training)
         self._switched[id(module)] = (ref(module), self.recorder.frames.number_of(frame))
+
+    def is_set(self, layer: nn.Module) -> bool:
+        """Return whether a layer, or what contains it, was ever put into eval mode, or got its mode since a step."""
+        roots = ((reference(), was_in_eval) for reference, was_in_eval in tuple(self._put.values()))
+        return any(
+            was_in_eval or id(root) in self._since_step
+            for root, was_in_eval in roots
+            if root is not None and any(one is layer for _, one in named_modules(root))
+        )
 
     def begin(self, reached: Iterable[torch.Tensor], backward: int | None) -> None:
         """Look at the models that were called since the last backward call."""
@@ -118,6 +132,7 @@ class Modes:
 
     def step(self, optimizer: Optimizer, frame: FrameType) -> None:
         """Note which of the models in eval mode are trained."""
+        self._since_step.clear()
         if not self._in_eval:
             return
         held = {id(tensor) for tensor in held_by(optimizer)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.training import DropoutInEval, EvalTraining, UndoneEval
+from gradinspect.checks.facts.training import DropoutInEval, EvalTraining, TrainModeEvaluation, UndoneEval
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 
@@ -148,3 +148,54 @@ def undone_findings(fact: UndoneEval) -> Iterator[Finding]:
 
 
 UNDONE_JUDGE = Judge(UndoneEval, undone_findings)
+
+
+TRAIN_MODE = Rule(
+    code="GI394",
+    title="the model is evaluated in train mode",
+    summary="An evaluation under no_grad() runs a model whose dropout or BatchNorm is in train mode.",
+    explanation="torch.no_grad() switches off the graph, and no layer. Until eval() of the model is called, dropout "
+    "drops elements at random, and BatchNorm normalizes by the batch instead of by its running statistics, and changes "
+    "these by the data of the evaluation. So the number is another one than that of the model, and depends on how the "
+    "data are cut into batches. Reported if what such a layer makes without a graph is compared with labels without a "
+    "graph as well, by a loss or by == with a chosen class, after an optimizer has stepped, and the program puts the "
+    "layer nowhere into eval mode.",
+    change="""\
+  import torch
+  from torch import nn
+
+  model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+  optimizer = torch.optim.Adam(model.parameters())
+  x, y = torch.randn(64, 4), torch.randint(2, (64,))
+  for _ in range(2):
++     model.train()
+      loss = nn.functional.cross_entropy(model(x[:48]), y[:48])
+      optimizer.zero_grad()
+      loss.backward()
+      optimizer.step()
++     model.eval()
+      with torch.no_grad():
+          print((model(x[48:]).argmax(1) == y[48:]).float().mean())
+""",
+    remedy="Call eval() of the model before the evaluation, and train() after it.",
+)
+_ACTIVE = {
+    "BatchNorm": "BatchNorm normalizes by the batch and changes its running statistics",
+    "dropout": "dropout drops elements at random",
+}
+
+
+def train_mode_findings(fact: TrainModeEvaluation) -> Iterator[Finding]:
+    """Name the line that evaluates, and what is active there."""
+    compared, active = line_of(fact.compared), ", and ".join(_ACTIVE[one] for one in fact.layers)
+    yield TRAIN_MODE.finding(
+        text=f"{compared} evaluates a model in train mode without a graph: {active}. Nothing puts it into eval mode.",
+        places=(
+            *place_of("called", None if fact.called == fact.compared else fact.called),
+            *place_of("evaluated", fact.compared),
+        ),
+        remedy=f"Call eval() of the model before the evaluation at {compared}, and train() after it.",
+    )
+
+
+TRAIN_MODE_JUDGE = Judge(TrainModeEvaluation, train_mode_findings)

@@ -1,0 +1,154 @@
+"""Evaluations of a model that is in train mode: dropout and BatchNorm are active in what is compared with labels.
+
+NOTE [Train mode on purpose]
+Without a graph, what a layer in train mode makes may be meant so: samples of a generator, statistics that are computed
+again, targets of a teacher, actions of a policy. So it counts only if it is compared with labels without a graph as
+well, as an evaluation does, after an optimizer has stepped. Silent are programs that know of the mode: that put the
+layer into eval mode anywhere, or into train mode after the last step. The loss of the batch that was just trained on is
+no evaluation either.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Any
+from weakref import ReferenceType, ref
+
+import torch
+from msgspec import Struct
+from torch import nn
+
+from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.result_states import is_small_and_readable
+from gradinspect.checks.facts.training import TrainModeEvaluation
+from gradinspect.checks.facts.value_flow import OUTSIDE, ancestors
+from gradinspect.graph import Frame
+from gradinspect.recording.names.variables import isinstance_safely, local_variables
+from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
+
+_DROPOUTS = frozenset(("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d"))
+_NORMS = frozenset(("batch_norm",))
+_LOSSES = frozenset((
+    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
+    "smooth_l1_loss", "huber_loss",
+))  # fmt: skip
+_EQUALS = frozenset(("eq",))
+_CHOICES = frozenset(("argmax", "max", "topk"))  # of a class
+_TRAINING_OF_NORM = 5  # the place of an argument of batch_norm()
+_TRAINING_OF_DROPOUT = 2
+MOST_FRAMES = 12  # of torch between a layer and the function that it calls
+MOST_CALLS = 3  # of a line that are looked at
+MOST_ELEMENTS = 65_536  # of labels that are read
+MOST_ACTIVE = 4096  # calls of layers that are remembered
+
+
+class _Seen(Struct):
+    """The evaluations on a line."""
+
+    function: str
+    num_calls: int = 0
+    layers: dict[str, int | None] = {}  # what is active -> the line of the program that called it
+
+
+class EvaluationLog:
+    """Looks at layers that are called without a graph, and at what is compared then. NOTE [Train mode on purpose]."""
+
+    functions = _DROPOUTS | _NORMS | _LOSSES | _EQUALS
+
+    def __init__(self, flow: Dataflow) -> None:
+        """Share the calls that made what is compared."""
+        self._flow = flow
+        self._active: dict[int, tuple[str, int | None]] = {}  # by the call: the function, and its line
+        self._layers: dict[int, ReferenceType[nn.Module]] = {}  # by the call
+        self._trained: tuple[tuple[int, ...], float] | None = None  # the last target of a loss with a graph
+        self._seen: dict[int | None, _Seen] = {}
+        self.is_meant: Callable[[nn.Module], bool] = lambda _layer: False
+        self.has_stepped: Callable[[], bool] = lambda: False
+
+    def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
+        """Look at a call that has returned, given the frame that it is on."""
+        if is_grad_enabled():
+            target: Any = argument(args, kwargs, 1, "target") if function in _LOSSES else None
+            self._trained = self._trained if type(target) is not torch.Tensor else _outline(target)
+        elif function in _DROPOUTS or function in _NORMS:
+            self._layer(function, args, kwargs, number)
+        elif self._active and self.has_stepped():
+            self._compared(function, args, kwargs, number)
+
+    def _layer(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
+        place = _TRAINING_OF_NORM if function in _NORMS else _TRAINING_OF_DROPOUT
+        given = argument(args, kwargs, place, "training")
+        rate = argument(args, kwargs, 1, "p") if function in _DROPOUTS else None
+        is_active = given is True or (given is None and function in _DROPOUTS)
+        layer = _layer_that_calls(sys._getframe(1)) if is_active and rate != 0 else None
+        if layer is not None and len(self._active) < MOST_ACTIVE:
+            call = len(self._flow.calls)
+            self._active[call] = ("BatchNorm" if function in _NORMS else "dropout", number)
+            self._layers[call] = ref(layer)
+
+    def _compared(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
+        """Look at a comparison with labels."""
+        first: Any = argument(args, kwargs, 0, "input")
+        second: Any = argument(args, kwargs, 1, "target" if function in _LOSSES else "other")
+        if type(first) is not torch.Tensor or type(second) is not torch.Tensor:
+            return
+        seen = self._seen.setdefault(number, _Seen(function))
+        if seen.num_calls >= MOST_CALLS:
+            return
+        made = self._flow.read(first).call
+        if function in _EQUALS and not self._is_choice(made):
+            return
+        behind = ancestors(self._flow.calls, made) if made != OUTSIDE else set()
+        active = {call: layer for call in sorted(behind & self._active.keys()) if (layer := self._layers[call]())}
+        if not active or any(self.is_meant(layer) for layer in active.values()):
+            return
+        if function in _LOSSES and self._trained == (_outline(second) or ()):
+            return
+        seen.num_calls += 1
+        for call in active:
+            kind, line = self._active[call]
+            seen.layers.setdefault(kind, line)
+
+    def _is_choice(self, made: int) -> bool:
+        """Return whether a call chooses a class, perhaps as one of two results."""
+        if made == OUTSIDE:
+            return False
+        calls = self._flow.calls
+        before = [calls[read.call] for read in calls[made].reads if read.call != OUTSIDE]
+        return any(one.name in _CHOICES for one in (calls[made], *before))
+
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[TrainModeEvaluation]:
+        """Yield the first line that compares what a layer in train mode has made, for each line that calls layers."""
+        named = set[int | None]()
+        for number, seen in self._seen.items():
+            called = next(iter(seen.layers.values()), None)
+            if seen.num_calls and called not in named:
+                named.add(called)
+                yield TrainModeEvaluation(
+                    function=seen.function,
+                    layers=tuple(sorted(seen.layers)),
+                    called=frame_of(called),
+                    compared=frame_of(number),
+                )
+
+
+def _outline(target: torch.Tensor) -> tuple[tuple[int, ...], float] | None:
+    """Return what tells the labels of one batch from those of others; None if they are not to be read."""
+    if not is_small_and_readable(target, MOST_ELEMENTS):
+        return None
+    with unobserved():
+        return tuple(target.shape), float(ops.item(ops.sum(ops.to(ops.detach(target), torch.float64))))
+
+
+def _layer_that_calls(frame: FrameType | None) -> nn.Module | None:
+    """Return the module of torch or of the program whose forward calls a function."""
+    for _ in range(MOST_FRAMES):
+        if frame is None:
+            return None
+        if frame.f_code.co_name == "forward":
+            layer = local_variables(frame).get("self")
+            return layer if isinstance_safely(layer, (nn.Module,)) else None
+        frame = frame.f_back
+    return None
