@@ -152,3 +152,26 @@ def test_each_model_in_eval_mode_is_found() -> None:
             log.step(optimizer, sys._getframe())
 
     assert list(log.found) == [id(models[0]), id(models[2])]
+
+
+def test_a_layer_has_a_mode_that_the_program_has_set() -> None:
+    """Ever into eval mode, or into train mode since the last step, itself or with what contains it."""
+    part, other = nn.Sequential(nn.Dropout(0.5)), nn.Dropout(0.5)
+    model = nn.Sequential(part)
+    optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+    with Recorder() as recorder:
+        log = Modes(recorder)
+        seen = [log.is_set(part[0])]
+        model.train()
+        log.switch(model, sys._getframe())
+        seen += [log.is_set(part[0]), log.is_set(other)]
+        log.step(optimizer, sys._getframe())
+        seen += [log.is_set(part[0])]
+        part.eval()
+        log.switch(part, sys._getframe())
+        part.train()
+        log.switch(part, sys._getframe())
+        log.step(optimizer, sys._getframe())
+        seen += [log.is_set(part[0]), log.is_set(other)]
+
+    assert seen == [False, True, False, False, True, False]

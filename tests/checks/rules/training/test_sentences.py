@@ -14,6 +14,7 @@ from gradinspect.checks.facts.training import (
     NothingLoaded,
     SharedLayer,
     SpoilingHook,
+    TrainModeEvaluation,
     TwoInOneMemory,
     UndoneEval,
 )
@@ -271,6 +272,23 @@ GI307 backward=5 []
             " to a variable, and use that from there on.",
         ]
     )
+
+
+def test_an_evaluation_in_train_mode() -> None:
+    """What is active there; the line that calls the layers is left out where it is the same."""
+    one = TrainModeEvaluation(function="eq", layers=("BatchNorm", "dropout"), called=line(4), compared=line(9))
+
+    assert said(one, replace(one, layers=("dropout",), called=line(9))) == snapshot("""\
+GI394 called=4 evaluated=9 []
+  train.py:9 evaluates a model in train mode without a graph: BatchNorm normalizes by the batch and
+  changes its running statistics, and dropout drops elements at random. Nothing puts it into eval
+  mode.
+  -> Call eval() of the model before the evaluation at train.py:9, and train() after it.
+GI394 evaluated=9 []
+  train.py:9 evaluates a model in train mode without a graph: dropout drops elements at random.
+  Nothing puts it into eval mode.
+  -> Call eval() of the model before the evaluation at train.py:9, and train() after it.\
+""")
 
 
 def test_a_frozen_part_in_train_mode() -> None:
