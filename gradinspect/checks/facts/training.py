@@ -11,7 +11,7 @@ UnheldKind: TypeAlias = Literal[
     "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead",
     "group", "twin", "anew", "rebound",
 ]  # fmt: skip
-FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter", "plain", "default"]
+FrozenKind: TypeAlias = Literal["copy", "phase", "never", "filter", "plain", "default", "zero"]
 OptimizerMisuseKind: TypeAlias = Literal[
     "never", "anew", "scheduled", "falls", "sunken", "zero", "late", "outlived", "squared",
 ]  # fmt: skip

@@ -91,6 +91,8 @@ _REMEDIES: Final = {
     r"Can't call numpy\(\) on Tensor that requires grad": "At {where}, write detach().numpy() instead of numpy().",
     r"Only Tensors of floating point": "Make it of floating point: 1.0 instead of 1, or dtype=torch.float32.",
     # Losses
+    r"created only for scalar outputs":
+        "Backward begins at one number: at {where}, reduce the loss first, as mean() does.",
     r"Boolean value of Tensor with more than one value": (
         "A loss is made once and then called: write {constructed}()(output, target).",
         "Is one true element enough, or must all be? At {where}, write any() or all().",
@@ -110,7 +112,7 @@ _REMEDIES: Final = {
     r"result type Float can't be cast|Found dtype Long but expected": "At {where}, pass {integer}.float().",
     r"Found dtype Double but expected Float":
         "The loss was given float64, as NumPy makes it: where it is computed, pass target.float().",
-    r"dtype, but got (?:Double and Float|Float and Double)|found Double|type \(double\)|but found Float":
+    r"dtype, but got (?:Double and Float|Float and Double)|found Double|\((?:torch\.float64|double)\)|but found Float":
         "NumPy computes in float64, and layers in float32: convert the input with float() where it is made.",
     r"dtype, but got (?:Half and Float|Float and Half|BFloat16 and Float|Float and BFloat16)":
         "Convert the input to the dtype of the layer, or keep the layer in float32 and compute under torch.autocast().",

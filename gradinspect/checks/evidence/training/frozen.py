@@ -4,7 +4,8 @@ NOTE [Frozen by accident]
 A program may freeze what it likes, and pass all of a model to an optimizer. So a frozen parameter counts only if
 nothing froze it (it is a copy of one that was frozen, an optimizer has the copy, and nothing that was copied with it
 learns), if its optimizer goes on to step with nothing left that requires grad, or if the name that spares some
-parameters on the freezing line is that of none.
+parameters on the freezing line is that of none. So does a matrix of zeros that a line froze: it changes nothing, as the
+second factor of an adapter that was made before the model around it was frozen.
 An optimizer whose parameters were frozen before its first step may wait for a line that unfreezes them.
 What nobody freezes may be frozen, too: a tensor that is no parameter does not require grad unless it is asked to, and
 from_pretrained() of an embedding freezes what it makes by default. The first counts if an optimizer that trains others
@@ -24,6 +25,7 @@ from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.result_states import is_small_and_readable
 from gradinspect.checks.facts.training import FrozenKind
 from gradinspect.checks.facts.value_flow import OUTSIDE, short_name
 from gradinspect.recording.frames import is_own_file
@@ -31,6 +33,7 @@ from gradinspect.recording.names.names import named_modules
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import enclosing, own_sources, spared_names
 from gradinspect.recording.source_text import lines_of
+from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.modules import own_buffers, own_parameters
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import version_of
@@ -38,6 +41,7 @@ from gradinspect.torch_api.tensors import version_of
 _UNFREEZES = re.compile(r"requires_grad\w*(\(\)|.*\bTrue\b)")
 LEAST_STEPS = 2  # with nothing that requires grad
 LEAST_GROUPS = 2
+MOST_ELEMENTS = 10**6  # of a matrix that is read
 
 
 class Frozen(NamedTuple):
@@ -70,6 +74,9 @@ def frozen_by_accident(
         yield from _by_default(one, parameters, recorder, registrations)
         yield from _since_a_phase(one, parameters, flow)
     yield from _asked_in_vain(parameters, recorder, flow)
+    trained = next((one for one in optimizers if one.num_steps - one.num_idle >= LEAST_STEPS), None)
+    if trained is not None:
+        yield from _without_effect(trained, parameters, flow)
 
 
 def _named(roots: Sequence[nn.Module]) -> dict[int, tuple[str, torch.Tensor]]:
@@ -220,6 +227,26 @@ def _asked_in_vain(
         for test, texts in spared_names(code.co_filename, line) if is_own_file(code.co_filename) else ():
             if not any(_has(test, text, name) for text in texts for name in known):
                 yield Frozen("filter", tuple(names), number, asked=texts[0])
+
+
+def _without_effect(
+    one: SeenOptimizer, parameters: Mapping[int, tuple[str, torch.Tensor]], flow: Dataflow
+) -> Iterator[Frozen]:
+    """Yield matrices of zeros that a line froze, while an optimizer trains others."""
+    by_line: dict[int, list[str]] = {}
+    for key, (name, tensor) in parameters.items():
+        number = flow.frozen.get(key)
+        if number is not None and not tensor.requires_grad and len(tensor.shape) > 1 and _is_zero(tensor):
+            by_line.setdefault(number, []).append(name)
+    if by_line and not _may_unfreeze():
+        yield from (Frozen("zero", tuple(names), number, one) for number, names in by_line.items())
+
+
+def _is_zero(tensor: torch.Tensor) -> bool:
+    if not is_small_and_readable(tensor, MOST_ELEMENTS):
+        return False
+    with unobserved():
+        return int(ops.item(ops.count_nonzero(tensor))) == 0
 
 
 def _has(test: str, text: str, name: str) -> bool:

@@ -16,8 +16,8 @@ FROZEN = Rule(
     "learns, stays so until requires_grad is set again. A loop that freezes all but the parameters of some name "
     "freezes everything if no parameter has that name. An optimizer also takes a plain tensor, such as torch.zeros(1), "
     "which requires no grad unless it is asked to, and Embedding.from_pretrained() freezes the embedding unless "
-    "freeze=False is passed. What a program freezes and passes to an optimizer with the "
-    "rest of the model is not reported.",
+    "freeze=False is passed. A matrix of zeros that is frozen, as the second factor of an adapter, has no effect. What "
+    "a program freezes and passes to an optimizer with the rest of the model is not reported.",
     change="""\
   import copy
 
@@ -100,8 +100,18 @@ def _filter(fact: FrozenByAccident) -> tuple[str, str]:
     )
 
 
+def _zero(fact: FrozenByAccident) -> tuple[str, str]:
+    return (
+        f"{line_of(fact.frozen)} freezes {listed(fact.names)}, of which each is zero everywhere: what is multiplied by "
+        "it stays zero, in every call, and nothing lets it learn.",
+        f"If they should learn, as an adapter does, freeze the model before they are made, or set their requires_grad "
+        f"to True after {line_of(fact.frozen)}.",
+    )
+
+
 _WORDS: dict[str, Callable[[FrozenByAccident], tuple[str, str]]] = {
     "copy": _copy, "phase": _phase, "never": _never, "filter": _filter, "plain": _plain, "default": _default,
+    "zero": _zero,
 }  # fmt: skip
 
 

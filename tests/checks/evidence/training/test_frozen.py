@@ -116,3 +116,44 @@ def codes_of(script: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found = check_once(lambda: bool(runpy.run_path(str(script), run_name="__main__")), script.name)
     assert found is not None
     return [finding.code for finding in found.findings]
+
+
+ADAPTED = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+net.back = nn.Parameter({made})
+for one in net.parameters():
+    one.requires_grad = False
+head = nn.Linear(1, 1)
+{then}
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for _ in range({steps}):
+    optimizer.zero_grad()
+    head(net(torch.randn(5, 4)) + torch.randn(5, 2) @ net.back.view(2, 1)).square().mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "then", "steps", "codes"),
+    [
+        ("torch.zeros(2, 1)", "", 3, ["GI379"]),
+        ("torch.zeros(2, 1)", "", 1, []),
+        ("torch.ones(2, 1)", "", 3, []),
+        ("torch.zeros(2)", "", 3, []),
+        ("torch.zeros(2, 1)", "net.back.requires_grad = True", 3, []),
+    ],
+)
+def test_a_frozen_matrix_of_zeros_has_no_effect(
+    made: str, then: str, steps: int, codes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it learns later; a vector of zeros may be a bias."""
+    monkeypatch.setattr(frozen, "_may_unfreeze", lambda _name="": bool(then))
+    script = tmp_path / "train.py"
+    script.write_text(ADAPTED.format(made=made, then=then, steps=steps))
+
+    found = check_once(lambda: bool(runpy.run_path(str(script), run_name="__main__")), script.name)
+
+    assert found is not None
+    assert [finding.code for finding in found.findings] == codes
