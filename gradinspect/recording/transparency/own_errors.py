@@ -88,4 +88,5 @@ class OwnErrors:
 def _plural(what: str) -> str:
     """Write several of a kind: "tensors whose memory ..." for "tensor whose memory ..."."""
     noun, _, rest = what.partition(" ")
-    return f"{noun}s {rest}"
+    ending = "es" if noun.endswith(("ch", "s", "x")) else "s"
+    return f"{noun}{ending} {rest.replace('that is ', 'that are ')}"

@@ -143,3 +143,18 @@ def test_a_limit_that_was_reached_is_said(
     assert not [note for note in whole.notes if note.endswith(end)]
     assert not found.is_complete
     assert len([note for note in found.notes if note.endswith(end)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "several"),
+    [
+        ("batch of labels", "2 batches of labels"),
+        ("tensor that is cast to whole numbers", "2 tensors that are cast to whole numbers"),
+        ("weight that a mask was written to", "2 weights that a mask was written to"),
+    ],
+)
+def test_several_of_a_kind_are_counted_in_the_plural(one: str, several: str) -> None:
+    """The noun, and a verb that follows it."""
+    errors = OwnErrors()
+    errors.pass_over(one, "too large", 2)
+    assert list(errors.notes()) == [f"Not checked: {several}, too large."]

@@ -43,7 +43,7 @@ class SimilarityLog:
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
         """Share the calls that made them; what is too large is counted."""
         self._flow = flow
-        self._limit = SizeLimit(errors, "matrix of scores", MOST_ELEMENTS)
+        self._limit = SizeLimit(errors, "table of scores", MOST_ELEMENTS)
         self._seen: dict[int | None, _Seen] = {}
 
     def note(self, _function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:

@@ -137,7 +137,7 @@ class SharingWeights:
             return
         self._kept = [one for one in self._kept if one.alive()]
         if len(self._kept) >= MAX_KEPT:
-            self.recorder.errors.pass_over("state dict that is kept", f"after the first {MAX_KEPT}")
+            self.recorder.errors.pass_over("state_dict that is kept", f"after the first {MAX_KEPT}")
         else:
             tensors = ((name, value) for name, value in state.items() if _is_read(value))
             values = {name: HiddenRef(value) for name, value in islice(tensors, MAX_VALUES)}

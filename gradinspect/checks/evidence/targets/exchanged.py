@@ -42,7 +42,7 @@ class ExchangeLog:
     def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
         """Share the calls that made them; what is too large is counted."""
         self._flow = flow
-        self._limit = SizeLimit(errors, "first argument of a loss", MOST_ELEMENTS)
+        self._limit = SizeLimit(errors, "argument of a loss", MOST_ELEMENTS)
         self._seen: dict[int | None, _Seen] = {}
 
     def note(self, loss: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
