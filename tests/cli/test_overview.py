@@ -224,7 +224,7 @@ def test_much_before_the_training_is_not_followed(train: Path) -> None:
     screen = gradinspect("train.py", cwd=train.parent).stdout
     peak = " ".join(screen.partition("\npeak ")[2].split())
 
-    assert "check      No problems found in 3 backward calls." in screen
+    assert "check      No problems found in " in screen
     assert "could not be followed: The program calls more of torch's functions before 2 steps are over" in peak
 
 
