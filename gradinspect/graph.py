@@ -392,6 +392,12 @@ def frame_of(graph: Graph, made: Node | CapturePoint) -> Frame | None:
     return None if made.frame is None else graph.frames[made.frame]
 
 
+def leaf_name(graph: Graph, number: int) -> str:
+    """Name a leaf, by its number if it has no name."""
+    leaf = graph.nodes[number].leaf
+    return (leaf.name if leaf is not None else None) or f"#{number}"
+
+
 def source_of(graph: Graph, node: Node) -> str | None:
     """Return the line that made a node, as `model.py:41`."""
     frame = frame_of(graph, node)

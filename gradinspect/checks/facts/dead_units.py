@@ -47,6 +47,13 @@ def _is_weight(graph: Graph, node_id: int) -> bool:
     return node.leaf is not None and len(node.leaf.info.shape) > 1
 
 
+def only_behind(graph: Graph, node_id: int) -> list[int]:
+    """List the leaves that gradients reach only through one node."""
+    behind = reached(graph, [node_id], avoided=None)
+    around = reached(graph, [root.node for root in graph.roots], avoided=node_id)
+    return sorted(number for number in behind - around if graph.nodes[number].leaf is not None)
+
+
 def reached(graph: Graph, starts: Sequence[int], avoided: int | None) -> set[int]:
     """Collect the nodes that backward reaches from some, on ways that do not lead through another one."""
     seen = {start for start in starts if start != avoided}

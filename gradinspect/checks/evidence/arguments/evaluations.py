@@ -11,7 +11,7 @@ no evaluation either.
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
 import torch
@@ -19,6 +19,8 @@ from msgspec import Struct
 from torch import nn
 
 from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.objectives.regressions import REGRESSIONS
+from gradinspect.checks.evidence.targets.uninformative import OF_CLASSES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import is_small_and_readable
 from gradinspect.checks.facts.training import TrainModeEvaluation
@@ -30,10 +32,7 @@ from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
 
 _DROPOUTS = frozenset(("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d"))
 _NORMS = frozenset(("batch_norm",))
-_LOSSES = frozenset((
-    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
-    "smooth_l1_loss", "huber_loss",
-))  # fmt: skip
+_LOSSES = OF_CLASSES | REGRESSIONS
 _EQUALS = frozenset(("eq",))
 _CHOICES = frozenset(("argmax", "max", "topk"))  # of a class
 _TRAINING_OF_NORM = 5  # the place of an argument of batch_norm()
@@ -42,6 +41,14 @@ MOST_FRAMES = 12  # of torch between a layer and the function that it calls
 MOST_CALLS = 3  # of a line that are looked at
 MOST_ELEMENTS = 65_536  # of labels that are read
 MOST_ACTIVE = 4096  # calls of layers that are remembered
+
+
+class _Active(NamedTuple):
+    """A call of a function by a layer in train mode."""
+
+    kind: str  # "BatchNorm"
+    line: int | None  # of the program
+    layer: ReferenceType[nn.Module]
 
 
 class _Seen(Struct):
@@ -60,8 +67,7 @@ class EvaluationLog:
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made what is compared."""
         self._flow = flow
-        self._active: dict[int, tuple[str, int | None]] = {}  # by the call: the function, and its line
-        self._layers: dict[int, ReferenceType[nn.Module]] = {}  # by the call
+        self._active: dict[int, _Active] = {}  # by the call
         self._trained: tuple[tuple[int, ...], float] | None = None  # the last target of a loss with a graph
         self._seen: dict[int | None, _Seen] = {}
         self.is_meant: Callable[[nn.Module], bool] = lambda _layer: False
@@ -84,9 +90,8 @@ class EvaluationLog:
         is_active = given is True or (given is None and function in _DROPOUTS)
         layer = _layer_that_calls(sys._getframe(1)) if is_active and rate != 0 else None
         if layer is not None and len(self._active) < MOST_ACTIVE:
-            call = len(self._flow.calls)
-            self._active[call] = ("BatchNorm" if function in _NORMS else "dropout", number)
-            self._layers[call] = ref(layer)
+            kind = "BatchNorm" if function in _NORMS else "dropout"
+            self._active[len(self._flow.calls)] = _Active(kind, number, ref(layer))
 
     def _compared(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a comparison with labels."""
@@ -101,15 +106,15 @@ class EvaluationLog:
         if function in _EQUALS and not self._is_choice(made):
             return
         behind = ancestors(self._flow.calls, made) if made != OUTSIDE else set()
-        active = {call: layer for call in sorted(behind & self._active.keys()) if (layer := self._layers[call]())}
-        if not active or any(self.is_meant(layer) for layer in active.values()):
+        known = (self._active[call] for call in sorted(behind & self._active.keys()))
+        active = [(one, layer) for one in known if (layer := one.layer()) is not None]
+        if not active or any(self.is_meant(layer) for _, layer in active):
             return
         if function in _LOSSES and self._trained == (_outline(second) or ()):
             return
         seen.num_calls += 1
-        for call in active:
-            kind, line = self._active[call]
-            seen.layers.setdefault(kind, line)
+        for one, _ in active:
+            seen.layers.setdefault(one.kind, one.line)
 
     def _is_choice(self, made: int) -> bool:
         """Return whether a call chooses a class, perhaps as one of two results."""

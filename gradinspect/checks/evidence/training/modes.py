@@ -51,6 +51,14 @@ class EvalModel(NamedTuple):
     backward: int | None
 
 
+class _Switched(NamedTuple):
+    """A module whose mode the program has set."""
+
+    module: ReferenceType[nn.Module]
+    line: int | None  # the last that did
+    was_in_eval: bool  # ever
+
+
 @dataclass
 class Modes:
     """Tracks the modes of models. The log calls it with what it sees."""
@@ -59,13 +67,12 @@ class Modes:
     folder: Path = field(default_factory=Path)  # files below it are named relative to it
     found: dict[int, EvalTraining] = field(default_factory=dict)
     dropouts: dict[int | None, DropoutInEval] = field(default_factory=dict)  # by the frame
-    _switched: dict[int, tuple[ReferenceType[nn.Module], int | None]] = field(default_factory=dict)
+    _switched: dict[int, _Switched] = field(default_factory=dict)
     _num_windows: int = 0  # of the recorder, that were looked at
     _in_eval: list[EvalModel] = field(default_factory=list)  # in the last backward
     _trained_before: set[int] = field(default_factory=set)
     _evaluated: set[int] = field(default_factory=set)
     _since_step: set[int] = field(default_factory=set)  # modules whose mode was set since an optimizer stepped
-    _put: dict[int, tuple[ReferenceType[nn.Module], bool]] = field(default_factory=dict)  # and whether into eval mode
 
     def __post_init__(self) -> None:
         """Track parts, too."""
@@ -92,13 +99,14 @@ class Modes:
             return
         self.undone.put(module, frame)
         self._since_step.add(id(module))
-        was_in_eval = self._put.get(id(module), (None, False))[1]
-        self._put[id(module)] = (ref(module), was_in_eval or not module.training)
-        self._switched[id(module)] = (ref(module), self.recorder.frames.number_of(frame))
+        before = self._switched.get(id(module))
+        was_in_eval = before is not None and before.was_in_eval and before.module() is module
+        number = self.recorder.frames.number_of(frame)
+        self._switched[id(module)] = _Switched(ref(module), number, was_in_eval or not module.training)
 
     def is_set(self, layer: nn.Module) -> bool:
         """Return whether a layer, or what contains it, was ever put into eval mode, or got its mode since a step."""
-        roots = ((reference(), was_in_eval) for reference, was_in_eval in tuple(self._put.values()))
+        roots = ((one.module(), one.was_in_eval) for one in tuple(self._switched.values()))
         return any(
             was_in_eval or id(root) in self._since_step
             for root, was_in_eval in roots
@@ -142,7 +150,7 @@ class Modes:
                 continue
             if all(id(parameter) in held for parameter in all_parameters(root)):
                 switched = self._switched.get(id(root))
-                line = switched[1] if switched is not None and switched[0]() is root else None
+                line = switched.line if switched is not None and switched.module() is root else None
                 self.found[id(root)] = EvalTraining(
                     model=model.name,
                     dropouts=model.dropouts,

@@ -13,7 +13,7 @@ from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.losses.loss_graph import maker, readers_of
-from gradinspect.graph import Edge, Graph, Node, frame_of, nodes_named
+from gradinspect.graph import Edge, Graph, Node, frame_of, leaf_name, nodes_named
 
 LEAST_LAYERS = 3
 LEAST_CALLS = 3
@@ -64,7 +64,7 @@ def linear_findings(ended: BackwardEnded) -> Iterator[Finding]:
     if len(row) < LEAST_LAYERS or _lowers_rank(row):
         return
     first, last = row[-1], row[0]
-    names = [_name(graph, one.weight) for one in reversed(row)]
+    names = [leaf_name(graph, one.weight) for one in reversed(row)]
     made = ended.made_at(first.weight)
     widths = (*(str(one.sizes[0]) for one in reversed(row)), str(last.sizes[1]))
     yield LINEAR.finding(
@@ -134,8 +134,3 @@ def _lowers_rank(row: list[LinearLayer]) -> bool:
     """Return whether a layer is narrower than both ends."""
     ends = min(row[-1].sizes[0], row[0].sizes[1])
     return min(one.sizes[0] for one in row) < ends
-
-
-def _name(graph: Graph, number: int) -> str:
-    leaf = graph.nodes[number].leaf
-    return (leaf.name if leaf is not None else None) or f"#{number}"

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, norm_of_all
 from gradinspect.checks.facts.backward_calls import BackwardEnded
-from gradinspect.checks.facts.dead_units import reached
+from gradinspect.checks.facts.dead_units import only_behind
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.gradients.gradient_causes import written_operator
-from gradinspect.graph import Frame, Graph, NodeGradients, frame_of, nodes_named
+from gradinspect.graph import Frame, Graph, NodeGradients, frame_of, leaf_name, nodes_named
 from gradinspect.units import format_count
 
 LEAST_ROW = 3  # activations, one behind the other
@@ -83,7 +83,7 @@ def vanishing_findings(ended: BackwardEnded) -> Iterator[Finding]:
     graph = ended.graph
     activations = frozenset(nodes_named(graph, ACTIVATIONS))
     for row in _rows(graph, activations) if len(activations) >= LEAST_ROW else ():
-        leaves = _only_behind(graph, row.last)
+        leaves = only_behind(graph, row.last)
         share = row.went / row.came
         is_sgd = all(ended.method_of(number) == "SGD" for number in leaves)
         if leaves and share <= (LEFT_BY_SGD if is_sgd else LEFT_BY_OTHERS):
@@ -130,17 +130,9 @@ def _nearest(known: _Way | None, other: _Way) -> _Way:
     return _Way(min(known.num_activations, other.num_activations), came)
 
 
-def _only_behind(graph: Graph, number: int) -> list[int]:
-    """List the leaves that gradients reach only through a node."""
-    behind = reached(graph, [number], avoided=None)
-    around = reached(graph, [root.node for root in graph.roots], avoided=number)
-    return sorted(one for one in behind - around if graph.nodes[one].leaf is not None)
-
-
 def _finding(ended: BackwardEnded, row: ActivationRow, leaves: list[int], *, is_sgd: bool) -> Finding:
     graph = ended.graph
-    names = [(graph.nodes[number].leaf, number) for number in leaves]
-    subjects = tuple((leaf.name if leaf is not None else None) or f"#{number}" for leaf, number in names)
+    subjects = tuple(leaf_name(graph, number) for number in leaves)
     node = graph.nodes[row.last]
     made = ended.made_at(leaves[0])
     each = (row.went / row.came) ** (1 / row.num_activations)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, norm_of_all, parameter_rows
 from gradinspect.checks.facts.backward_calls import BackwardEnded
-from gradinspect.checks.facts.dead_units import ZEROED, reached
+from gradinspect.checks.facts.dead_units import ZEROED, only_behind, reached
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.gradients.gradient_causes import (
@@ -16,7 +16,7 @@ from gradinspect.checks.rules.gradients.gradient_causes import (
 )
 from gradinspect.checks.rules.gradients.zero_causes import dead_unit_cause, length_one_cause
 from gradinspect.checks.rules.gradients.zero_weights import stuck_weights
-from gradinspect.graph import Graph, Node, consumers, nodes_named
+from gradinspect.graph import Graph, Node, consumers, leaf_name, nodes_named
 
 ZERO = Rule(
     code="GI601",
@@ -208,19 +208,7 @@ def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
         came, went = norm_of_all(ran.incoming), norm_of_all(ran.outgoing)
         if came is None or went is None or not 0 < went < NEXT_TO_NOTHING * came:
             continue
-        parameters = _only_through(graph, ran.node)
+        parameters = tuple(leaf_name(graph, number) for number in only_behind(graph, ran.node))
         if parameters:
             text = f"received a gradient of norm {came:.1e} and returned one of {went:.1e}"
             yield GradientNote(kind="killed", text=text, node=ran.node, parameters=parameters)
-
-
-def _only_through(graph: Graph, node_id: int) -> tuple[str, ...]:
-    """Name the leaves that can be reached only through one node."""
-    behind = reached(graph, [node_id], avoided=None)
-    around = reached(graph, [root.node for root in graph.roots], avoided=node_id)
-    leaves = ((number, node.leaf) for number, node in enumerate(graph.nodes))
-    return tuple(
-        leaf.name or f"#{number}"
-        for number, leaf in leaves
-        if leaf is not None and number in behind and number not in around
-    )

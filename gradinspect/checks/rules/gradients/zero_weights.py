@@ -6,7 +6,7 @@ from gradinspect.analyses.gradients.observed import gradients_of, known
 from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
-from gradinspect.graph import Graph, NodeGradients, consumers, frame_of
+from gradinspect.graph import Graph, NodeGradients, consumers, frame_of, leaf_name
 
 STUCK = Rule(
     code="GI602",
@@ -42,7 +42,7 @@ MAX_LINES = 3  # that set values
 
 def stuck_weights(graph: Graph) -> list[str]:
     """Name weights that are zero, with their gradients, although a gradient came to an operator that reads one."""
-    return [_name(graph, number) for number in _stuck(graph)]
+    return [leaf_name(graph, number) for number in _stuck(graph)]
 
 
 def stuck_findings(ended: BackwardEnded) -> Iterator[Finding]:
@@ -51,7 +51,7 @@ def stuck_findings(ended: BackwardEnded) -> Iterator[Finding]:
     stuck = _stuck(graph)
     if not stuck:
         return
-    names = [_name(graph, number) for number in stuck]
+    names = [leaf_name(graph, number) for number in stuck]
     values = [ended.values_of(number) for number in stuck]
     made = {one.frame for one in values if one is not None and one.frame is not None}
     lines = sorted(made, key=lambda frame: (frame.file, frame.line))[:MAX_LINES]
@@ -91,11 +91,6 @@ def _stuck(graph: Graph) -> dict[int, int]:
     if not any(_norms(arrived.get(reader)) - {0.0} for reader in readers.values()):
         return {}
     return {number: readers[number] for number in stuck if number in readers}
-
-
-def _name(graph: Graph, number: int) -> str:
-    leaf = graph.nodes[number].leaf
-    return (leaf.name if leaf is not None else None) or f"#{number}"
 
 
 def _readers(graph: Graph, leaf: int) -> Iterator[int]:
