@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from gradinspect.analyses.memory.held import Memory
     from gradinspect.analyses.memory.saved_rows import SavedRow
     from gradinspect.analyses.memory.step import StepMemory
-    from gradinspect.analyses.selection.finding import FoundNode
     from gradinspect.analyses.summary import Summary
     from gradinspect.api.answers import diff, memory, saved, summary, tree
     from gradinspect.api.files import load, save
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from gradinspect.checks.findings import Finding, Findings
     from gradinspect.checks.overview import Overview
     from gradinspect.errors import GradInspectError
-    from gradinspect.graph import Graph
+    from gradinspect.graph import FoundNode, Graph
 
 __all__ = [
     "Finding",
@@ -57,7 +56,7 @@ __all__ = [
 _HOMES = {
     "Finding": "checks.findings",
     "Findings": "checks.findings",
-    "FoundNode": "analyses.selection.finding",
+    "FoundNode": "graph",
     "GradInspectError": "errors",
     "Graph": "graph",
     "GraphDiff": "analyses.diff.records",

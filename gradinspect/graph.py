@@ -11,15 +11,12 @@ nodes its gradients flow to, and a record cannot contain a cycle: `storage` chec
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from gradinspect.methods import Shown, method
-
-if TYPE_CHECKING:
-    from gradinspect.analyses.selection.finding import FoundNode
 
 NodeKind: TypeAlias = Literal["generated", "custom", "accumulate_grad", "copy_slices", "compiled", "opaque"]
 SavedKind: TypeAlias = Literal[
@@ -317,6 +314,20 @@ class NodeValues(Record, frozen=True):
     order: int | None = None  # 0 for the first node that backward ran; None: it did not run
 
 
+class FoundNode(Record, frozen=True, kw_only=True):
+    """A node, and what it can be found by."""
+
+    id: int  # its index in Graph.nodes
+    name: str  # its class: "AddmmBackward0"
+    module: str | None = None  # path of the innermost module call; "model" for the outermost
+    line: str | None = None  # "model.py:41"
+    held_bytes: int = 0  # held for backward, of storages that no earlier node saves
+    outputs: tuple[str, ...] = ()  # of the forward op: "f32[32, 64]"
+    leaf: str | None = None  # name of the parameter or variable, of an AccumulateGrad
+    statuses: tuple[SavedStatus, ...] = ()  # of its saved tensors
+    hooks: tuple[str, ...] = ()  # that torch will run on it: "post: clip"
+
+
 class Graph(Shown, Record, frozen=True):
     """A recorded autograd graph: frozen, without tensors, the same on every run. The id of a node is its index."""
 
@@ -342,7 +353,7 @@ class Graph(Shown, Record, frozen=True):
         module: str | None = None,
         min_bytes: int | str | None = None,
         where: str | None = None,
-    ) -> "tuple[FoundNode, ...]":
+    ) -> tuple[FoundNode, ...]:
         """Find the nodes that meet all criteria, in the order of their ids; possibly none.
 
         Args:

@@ -13,22 +13,8 @@ from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.node_conditions import fields_of_condition, nodes_where
 from gradinspect.analyses.structure.name_folding import MAX_ROWS, alike, name_of_all, numbers_between, without_numbers
 from gradinspect.analyses.structure.node_names import hook_names, names_around
-from gradinspect.graph import Graph, Node, Record, SavedStatus, module_name, source_of
+from gradinspect.graph import FoundNode, Graph, Node, SavedStatus, module_name, source_of
 from gradinspect.units import format_tensor, name_matches, parse_bytes
-
-
-class FoundNode(Record, frozen=True, kw_only=True):
-    """A node, and what it can be found by."""
-
-    id: int  # its index in Graph.nodes
-    name: str  # its class: "AddmmBackward0"
-    module: str | None = None  # path of the innermost module call; "model" for the outermost
-    line: str | None = None  # "model.py:41"
-    held_bytes: int = 0  # held for backward, of storages that no earlier node saves
-    outputs: tuple[str, ...] = ()  # of the forward op: "f32[32, 64]"
-    leaf: str | None = None  # name of the parameter or variable, of an AccumulateGrad
-    statuses: tuple[SavedStatus, ...] = ()  # of its saved tensors
-    hooks: tuple[str, ...] = ()  # that torch will run on it: "post: clip"
 
 
 class AlikeNodes(NamedTuple):

@@ -8,9 +8,8 @@ hold the most bytes first, without fields that say nothing; how many were left o
 from collections.abc import Sequence
 
 from gradinspect.analyses.memory.compiled import closed_notes
-from gradinspect.analyses.selection.finding import FoundNode
 from gradinspect.analyses.summary import summarize
-from gradinspect.graph import Graph
+from gradinspect.graph import FoundNode, Graph
 from gradinspect.renderers.data.json import json_text, plain, render_json
 from gradinspect.units import brief
 

@@ -6,9 +6,10 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.selection.finding import AlikeNodes, FoundNode, folded_nodes
+from gradinspect.analyses.selection.finding import AlikeNodes, folded_nodes
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
+from gradinspect.graph import FoundNode
 from gradinspect.renderers.terminal.class_names import brief_classes, without_backward
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import shorten_apart

@@ -4,9 +4,9 @@ import pytest
 from factories import graph, leaf, op, saved
 from msgspec.structs import replace
 
-from gradinspect.analyses.selection.finding import FoundNode, find_nodes, folded_nodes
+from gradinspect.analyses.selection.finding import find_nodes, folded_nodes
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, Hook, ModuleCall, Storage
+from gradinspect.graph import FoundNode, Graph, Hook, ModuleCall, Storage
 
 
 def attention() -> Graph:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from strategies import graphs
 
-from gradinspect.analyses.selection.finding import FoundNode, find_nodes
-from gradinspect.graph import Graph
+from gradinspect.analyses.selection.finding import find_nodes
+from gradinspect.graph import FoundNode, Graph
 from gradinspect.renderers.terminal.found import FoundPage
 
 PAGE = FoundPage(width=80)

@@ -26,9 +26,8 @@ from gradinspect.analyses.memory.step import AliveRow, Origin
 from gradinspect.analyses.planning.changes import Checkpoint, NamedPlace, Plan
 from gradinspect.analyses.planning.report import PlanReport
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
-from gradinspect.analyses.selection.finding import FoundNode
 from gradinspect.analyses.selection.rows import ALL_ROWS
-from gradinspect.graph import ModuleCall, Node
+from gradinspect.graph import FoundNode, ModuleCall, Node
 from gradinspect.renderers.diff_words import Side
 from gradinspect.renderers.terminal.diff import DiffPage
 from gradinspect.renderers.terminal.found import FoundPage

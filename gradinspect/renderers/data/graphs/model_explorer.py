@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from gradinspect.analyses.selection.finding import FoundNode, find_nodes
+from gradinspect.analyses.selection.finding import find_nodes
 from gradinspect.analyses.structure.call_names import shown_path
-from gradinspect.graph import Consumer, Graph, argument_name, consumers
+from gradinspect.graph import Consumer, FoundNode, Graph, argument_name, consumers
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.formats import FileContent
 from gradinspect.units import escape_control, format_bytes
