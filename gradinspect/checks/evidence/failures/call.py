@@ -316,16 +316,25 @@ def _names_in(file: str, line: int) -> list[ast.expr]:
         return []
     statement = min(around, key=lambda node: (node.end_lineno or 0) - node.lineno)
     is_block = hasattr(statement, "body")  # its own line only
-    nodes = [one for one in ast.walk(statement) if isinstance(one, (ast.Name, ast.Attribute))]
-    nodes = [one for one in nodes if not is_block or one.lineno == line]
+    nodes = [one for one in _read_in(statement) if not is_block or one.lineno == line]
     inner = {id(one.value) for one in nodes if isinstance(one, ast.Attribute)}
     return [one for one in nodes if id(one) not in inner or isinstance(one, ast.Name)]
+
+
+def _read_in(statement: ast.stmt) -> Iterator[ast.Name | ast.Attribute]:
+    """Yield the names and attributes that a statement reads, not `y` of `y = f(x)`: it is not yet what this makes."""
+    changed = {id(one.target) for one in ast.walk(statement) if isinstance(one, ast.AugAssign)}
+    for one in ast.walk(statement):
+        if isinstance(one, (ast.Name, ast.Attribute)) and (id(one) in changed or not isinstance(one.ctx, ast.Store)):
+            yield one
 
 
 def _value(node: ast.expr, frame: FrameType) -> Any:
     """Look up a name or an attribute, without running code."""
     if isinstance(node, ast.Name):
-        return own_variables(frame).get(node.id, frame.f_globals.get(node.id))
+        code, variables = frame.f_code, own_variables(frame)
+        is_local = node.id in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+        return variables.get(node.id) if is_local else variables.get(node.id, frame.f_globals.get(node.id))
     if not isinstance(node, ast.Attribute):
         return None
     base = _value(node.value, frame)

@@ -55,6 +55,36 @@ def test_integers_are_known(tmp_path: Path) -> None:
     assert {one.name: one.is_integer for one in found.tensors} == {"out": False, "labels": True}
 
 
+y = torch.zeros(7)  # of the module, where the functions below have a `y` of their own
+
+
+def test_what_a_statement_makes_is_not_among_its_tensors(tmp_path: Path) -> None:
+    """It failed, so what stands under that name is of an earlier line, or of somewhere else."""
+    x, w = torch.zeros(3, 5), torch.zeros(4, 2)
+
+    def product() -> None:
+        y = x @ w
+        y.sum()
+
+    def later() -> torch.Tensor:
+        print(y)  # noqa: F823  # what the test is about
+        y = x
+        return y  # noqa: RET504  # as above
+
+    def added() -> None:
+        total = torch.zeros(2)
+        total += x
+
+    product_of, added_to = _failed(product, tmp_path), _failed(added, tmp_path)
+    assert product_of is not None
+    assert added_to is not None
+    assert sorted(one.name for one in product_of.tensors) == ["w", "x"]
+    assert sorted(one.name for one in added_to.tensors) == ["total", "x"]
+    last = list(_steps(_error_of(later).__traceback__))[-1]
+    assert isinstance(last.tb_frame.f_globals["y"], torch.Tensor)
+    assert dict(_named(_values(last))) == {}
+
+
 def test_what_the_program_raises_itself_is_its_own(tmp_path: Path) -> None:
     """It says itself what is wrong."""
     x = torch.zeros(3)
