@@ -23,6 +23,7 @@ from gradinspect.fake.values import AnsweredReads
 from gradinspect.recording.frames import RUNNERS, is_user_file
 from gradinspect.recording.values.tensors import PLAIN_TYPES
 from gradinspect.torch_api.distributed.fake_objects import NoSuchRankError
+from gradinspect.torch_api.distributed.fake_ranks import are_fake_ranks
 from gradinspect.torch_api.fakes import NEEDS_SIZE, NEEDS_VALUES, FakeTensor, fake_tensor_mode
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
@@ -31,18 +32,16 @@ _SIZED = "makes a tensor whose size depends on values"
 _NUMPY = ".numpy() is not supported for tensor subclasses."
 _NO_COLLECTIVE = "Backend fake does not support"
 _NAMESPACES = ("c10d.", "_c10d_functional.")  # of an operator that fake tensors do not know
-_PIPELINING = os.path.join("torch", "distributed", "pipelining", "")  # noqa: PTH118  # Path drops the last separator
+_DISTRIBUTED = os.path.join("torch", "distributed", "")  # noqa: PTH118  # Path drops the last separator
+_PIPELINING = os.path.join(_DISTRIBUTED, "pipelining", "")  # noqa: PTH118  # as above
 _ALL_RANKS = "Run all ranks: torchrun -m gradinspect."
 _OTHER_BUILD = "Install a build that supports it, or use the CPU."
 _OTHER_MACHINE = "Run on a machine that has one, or use the CPU."
 _WITH_DATA = "Run one rank alone, with --world-size, or run without --fake; fit has --real."
 _WITH_VALUES = "Run without --fake; fit has --real."
+_SENT = "the data of tensors, as communication between processes does, and fake tensors have none"
 _UNSUPPORTED = (  # words of an error, what is missing, and what to do
-    (
-        "but its data is not allocated yet",  # c10/core/TensorImpl.h, torch 2.13
-        "the data of tensors, as communication between processes does, and fake tensors have none",
-        _WITH_DATA,
-    ),
+    ("but its data is not allocated yet", _SENT, _WITH_DATA),  # c10/core/TensorImpl.h, torch 2.13
     (NO_COMPRESSED, "a sparse tensor that cannot be fake", _WITH_VALUES),
     ("not linked with support for cuda", "CUDA: this build of PyTorch has no CUDA", _OTHER_BUILD),
     ("Found no NVIDIA driver", "CUDA: this machine has no CUDA device", _OTHER_MACHINE),
@@ -152,20 +151,22 @@ def _explain_missing_ranks(error: BaseException) -> GradInspectError | None:
     """Explain an error caused by ranks that are not there."""
     if isinstance(error, NoSuchRankError):
         return GradInspectError(f"{_place(error)} {text_of(error)}, which --world-size does not run.", _ALL_RANKS)
-    if isinstance(error, NEEDS_VALUES) and _is_of_pipeline(error):
+    if isinstance(error, NEEDS_VALUES) and _is_within(error, _PIPELINING):
         waits = "waits for what other stages of the pipeline send, which --world-size does not run"
         return GradInspectError(f"{_place(error)} {waits}.", _ALL_RANKS)
     if _NO_COLLECTIVE in text_of(error) or text_of(error).startswith(_NAMESPACES):
         needs = "needs a collective that only a real process group can answer"
         return GradInspectError(f"{_place(error)} {needs}: {text_of(error).splitlines()[0]}.", _ALL_RANKS)
+    if isinstance(error, NEEDS_VALUES) and _is_within(error, _DISTRIBUTED) and not are_fake_ranks():
+        return GradInspectError(f"{_place(error)} needs {_SENT}.", _WITH_DATA)
     return None
 
 
-def _is_of_pipeline(error: BaseException) -> bool:
-    """Return whether torch's pipelining reads values itself, rather than a stage that it runs."""
+def _is_within(error: BaseException, folder: str) -> bool:
+    """Return whether a part of torch reads values itself, rather than the program's code that it runs."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    inner = next((file for file in reversed(files) if _PIPELINING in file or is_user_file(file)), "")
-    return _PIPELINING in inner
+    inner = next((file for file in reversed(files) if folder in file or is_user_file(file)), "")
+    return folder in inner
 
 
 def _place(error: BaseException) -> str:

@@ -131,6 +131,30 @@ def test_what_sends_tensors_is_named_with_its_line() -> None:
     assert done.stderr.endswith("Run one rank alone, with --world-size, or run without --fake; fit has --real.\n")
 
 
+SHARDED = """
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+model = torch.nn.Linear(4, 4)
+fully_shard(model)
+model(torch.randn(2, 4)).sum().backward()
+dist.destroy_process_group()
+"""
+
+
+def test_what_torch_reads_to_agree_with_other_ranks_is_said_to_be_sent(tmp_path: Path) -> None:
+    """`fully_shard` reads what the ranks of a mesh have sent: no number to answer with, but a rank to be."""
+    (tmp_path / "train.py").write_text(SHARDED)
+    refused = gradinspect("fit", "train.py", cwd=tmp_path)
+    alone = gradinspect("fit", "train.py", "--world-size", "1", cwd=tmp_path)
+
+    assert refused.returncode == 2
+    assert "'fully_shard(model)' (train.py:7) needs the data of tensors, as communication" in refused.stderr
+    assert "--hint" not in refused.stderr
+    assert alone.returncode == 0, alone.stderr
+
+
 def test_the_programs_own_error_stays_its_own(tmp_path: Path) -> None:
     """With its traceback, and exit 3."""
     (tmp_path / "train.py").write_text(TRAIN.replace("    loss.backward()", "    raise ValueError('mine')"))

@@ -69,6 +69,12 @@ def require_fake_ranks() -> None:
     _group_helper().required()
 
 
+def are_fake_ranks() -> bool:
+    """Return whether the process group of the program is the fake one, which sends nothing."""
+    group = torch.distributed
+    return group.is_available() and group.is_initialized() and group.get_backend() == "fake"
+
+
 def end_fake_ranks() -> None:
     """Forget the process groups that a program has left behind."""
     if torch.distributed.is_initialized():
