@@ -72,7 +72,7 @@ def require_fake_ranks() -> None:
 def are_fake_ranks() -> bool:
     """Return whether the process group of the program is the fake one, which sends nothing."""
     group = torch.distributed
-    return group.is_available() and group.is_initialized() and group.get_backend() == "fake"
+    return bool(group.is_available() and group.is_initialized() and group.get_backend() == "fake")
 
 
 def end_fake_ranks() -> None:

@@ -67,7 +67,7 @@ def test_what_a_statement_makes_is_not_among_its_tensors(tmp_path: Path) -> None
         y.sum()
 
     def later() -> torch.Tensor:
-        print(y)  # noqa: F823  # what the test is about
+        print(y)  # type: ignore[used-before-def]  # noqa: F823  # what the test is about
         y = x
         return y  # noqa: RET504  # as above
 
