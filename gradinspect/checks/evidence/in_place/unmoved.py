@@ -179,6 +179,11 @@ class UnmovedLog:
             if figures is not None:
                 one.waiting.append(("moved", figures))
 
+    def unobserved(self) -> None:
+        """Note that a backward call was not looked at: what it has left is not known, and a step may find that."""
+        for one in self._open.values():
+            one.left = None
+
     def waits(self) -> str | None:
         """Say what the next steps may show."""
         some = (one for one in self._open.values() if 0 < one.num_steps < LEAST_STEPS)

@@ -267,11 +267,13 @@ class TrainingLog:
         """Go on after calls and steps that were only counted."""
         self.is_resting = False
         self._gradients.wake()
+        self._parameters.unmoved.unobserved()
 
     def unobserved(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""
         if kind == "backward":
             self._gradients.unobserved()
+            self._parameters.unmoved.unobserved()
 
     def touched(
         self, touch: GradientTouch, args: tuple[Any, ...], tensors: Sequence[Any], frame: FrameType | None

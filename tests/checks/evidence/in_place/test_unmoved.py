@@ -82,6 +82,25 @@ def test_a_step_that_is_undone() -> None:
     assert loop.found() == [("w0", "undone")]
 
 
+@pytest.mark.parametrize("is_missed", [True, False])
+def test_what_a_call_left_that_another_one_has_followed_is_not_compared(is_missed: bool) -> None:  # noqa: FBT001
+    """Two terms of a critic's loss cancel for its last bias; a generator's leaves a gradient there, which is cleared.
+
+    Where the critic's own call was not looked at, its step finds other gradients than those that were seen.
+    """
+    loop = Loop(torch.ones(1), torch.ones(2))
+    for _ in range(LEAST_STEPS + 2):
+        loop.backward()  # of the generator's loss
+        if is_missed:
+            loop.log.unobserved()
+            loop.weights[0].grad, loop.weights[1].grad = torch.zeros(1), torch.ones(2)
+        else:
+            loop.backward(lambda weight: torch.zeros(1) if weight is loop.weights[0] else torch.ones(2))
+        loop.step()
+
+    assert loop.found() == []
+
+
 def test_a_gradient_that_is_zeroed_before_the_step() -> None:
     """Backward left one."""
     loop = Loop(torch.ones(2))
