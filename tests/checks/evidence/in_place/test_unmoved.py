@@ -83,7 +83,7 @@ def test_a_step_that_is_undone() -> None:
 
 
 @pytest.mark.parametrize("is_missed", [True, False])
-def test_what_a_call_left_that_another_one_has_followed_is_not_compared(is_missed: bool) -> None:  # noqa: FBT001
+def test_what_a_call_left_that_another_one_has_followed_is_not_compared(is_missed: bool) -> None:
     """Two terms of a critic's loss cancel for its last bias; a generator's leaves a gradient there, which is cleared.
 
     Where the critic's own call was not looked at, its step finds other gradients than those that were seen.
