@@ -39,9 +39,11 @@ _OTHER_BUILD = "Install a build that supports it, or use the CPU."
 _OTHER_MACHINE = "Run on a machine that has one, or use the CPU."
 _WITH_DATA = "Run one rank alone, with --world-size, or run without --fake; fit has --real."
 _WITH_VALUES = "Run without --fake; fit has --real."
+_NESTED = "shape_env must not be None"  # as torch 2.13 counts the lengths, torch/_subclasses/fake_tensor.py
 _SENT = "the data of tensors, as communication between processes does, and fake tensors have none"
 _UNSUPPORTED = (  # words of an error, what is missing, and what to do
     ("but its data is not allocated yet", _SENT, _WITH_DATA),  # c10/core/TensorImpl.h, torch 2.13
+    (_NESTED, "a nested tensor, whose rows have lengths that fake tensors do not know", _WITH_VALUES),
     (NO_COMPRESSED, "a sparse tensor that cannot be fake", _WITH_VALUES),
     ("not linked with support for cuda", "CUDA: this build of PyTorch has no CUDA", _OTHER_BUILD),
     ("Found no NVIDIA driver", "CUDA: this machine has no CUDA device", _OTHER_MACHINE),

@@ -131,6 +131,18 @@ def test_what_sends_tensors_is_named_with_its_line() -> None:
     assert done.stderr.endswith("Run one rank alone, with --world-size, or run without --fake; fit has --real.\n")
 
 
+def test_nested_tensors_are_named_as_what_cannot_be_fake(tmp_path: Path) -> None:
+    """Torch asserts that there is something that has counted their lengths."""
+    line = "rows = torch.nested.as_nested_tensor([torch.randn(n, 4) for n in (2, 3)], layout=torch.jagged)"
+    tail = "torch.nn.Linear(4, 4)(rows).values().sum().backward()"
+    (tmp_path / "train.py").write_text(f"import torch\n{line}\n{tail}\n")
+    done = gradinspect("fit", "train.py", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "(train.py:2) needs a nested tensor, whose rows have lengths that fake tensors do not know" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 SHARDED = """
 import torch
 import torch.distributed as dist
