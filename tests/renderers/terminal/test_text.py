@@ -131,7 +131,17 @@ def test_a_class_is_said_briefly_after_names() -> None:
     parts = [Part("MulBackward0", brief="Mul", is_brief_last=True), Part("  "), name]
 
     assert fit(parts, 19, "…").plain == "MulBackward0  …drop"
-    assert fit(parts, 18, "…").plain == "Mul  …drop"
+    assert fit(parts, 18, "…").plain == "Mul  encoder.drop"
+    assert fit(parts, 16, "…").plain == "Mul  …drop"
+
+
+def test_what_is_dropped_makes_room_for_whole_words() -> None:
+    """A class is spelled as in other rows if it fits once its shape is gone."""
+    shape = "  f32[2, 8..64, 8..64]"
+    parts = [Part("ConvBackward0", brief="Conv", is_brief_last=True), Part(shape, is_optional=True, brief=shape)]
+
+    assert fit(parts, 20, "…").plain == "ConvBackward0"
+    assert fit(parts, 12, "…").plain == "Conv"
 
 
 @pytest.mark.parametrize("model", PARAMETERS)
