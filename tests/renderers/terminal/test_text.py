@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from model_names import PARAMETERS
 from rich.cells import cell_len
 
+from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import Part, fit, listed_within, shorten, shorten_apart, visible
 
 
@@ -152,3 +153,10 @@ def test_parameters_of_real_models_stay_different(model: str) -> None:
 
         assert len(set(shown)) == len(PARAMETERS[model])
         assert max(map(cell_len, shown)) <= num_cells
+
+
+def test_a_sentence_breaks_no_name_at_its_hyphen() -> None:
+    """`h.0-11` names twelve blocks, and is one word."""
+    lines = [line.plain for line in Page(width=30).wrapped("forward of step 2, module transformer.h.0-11.mlp")]
+
+    assert lines == ["forward of step 2, module", "  transformer.h.0-11.mlp"]
