@@ -50,6 +50,7 @@ def test_two_steps_of_accumulated_gradients(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_limit_is_said(tmp_path: Path) -> None:
     """An optimizer that never steps is not waited for without end."""
     output, code, _ = checked(
