@@ -312,6 +312,7 @@ def test_a_program_that_fails_with_values_shows_its_own_error(program: str, show
     assert "--hint" not in predicted.stderr
 
 
+@pytest.mark.slow
 def test_a_device_that_is_missing_is_not_the_error_of_the_program(tmp_path: Path) -> None:
     """The line that reads values is named, as fake tensors need no device."""
     (tmp_path / "train.py").write_text(
