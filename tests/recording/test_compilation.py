@@ -167,6 +167,7 @@ def test_modules_that_are_compiled_in_vain_are_named(tmp_path: Path, call: str, 
     assert json.loads(out.read_text())["graph"]["compilation"].get("uncompiled", []) == paths
 
 
+@pytest.mark.slow
 def test_what_is_compiled_again_has_the_guard_that_did_not_hold(tmp_path: Path) -> None:
     """And the line where its function begins; a size that was said to change is compiled once."""
     found, frames = _recorded(tmp_path, "sizes")

@@ -7,9 +7,9 @@ alive is known at the first backward call, and the step that begins after it is 
 program that ends before has a bound: what is there for certain as a backward begins or ends.
 
 NOTE [One call and no more]
-A program may do other things for minutes before it calls backward again: evaluate, save, draw samples. Whoever asked
-for headlines gets those of one call then. As steps may be slow themselves, it has several times as long as it took to
-come to the first call.
+A program may do other things for minutes before it calls backward again: evaluate, save, draw samples. The headlines
+are those of one call then. As steps may be slow themselves, the second one has several times as long as it took to
+come to the first.
 """
 
 from collections.abc import Iterator
