@@ -66,10 +66,15 @@ class Run:
         if not (self.request.goes_on or self.is_provisional) and self.may_stop():
             self.stopper.stop(frame)
 
-    def stop_after(self, seconds: float) -> None:
-        """Stop the program in a while, even if it calls nothing that is observed, unless it should run on."""
+    def stop_after(self, seconds: float, may_stop: Callable[[], bool] = lambda: True) -> None:
+        """Stop the program in a while, even if it calls nothing that is observed, unless it should run on.
+
+        Args:
+            seconds: How long it has.
+            may_stop: Asked then, in a thread of ours, whether it is still to be stopped.
+        """
         if not (self.request.goes_on or self.is_provisional):
-            self.stopper.stop_after(seconds)
+            self.stopper.stop_after(seconds, may_stop)
 
     def stop_recording(self) -> None:
         """Stop recording forward passes, unless they may still be needed."""

@@ -106,15 +106,20 @@ class Stopper:
             _thread.start_new_thread(self._end_in_time, (patience,))  # the program may lack what a Thread needs
         raise make_stop(is_in_test=_is_in_test(program_frame))
 
-    def stop_after(self, seconds: float) -> None:
-        """Stop the main thread in a while, wherever it is then. NOTE [A stop from another thread]."""
-        _thread.start_new_thread(self._stop_after, (seconds,))  # the program does not see it among its threads
+    def stop_after(self, seconds: float, may_stop: Callable[[], bool] = lambda: True) -> None:
+        """Stop the main thread in a while, wherever it is then. NOTE [A stop from another thread].
 
-    def _stop_after(self, seconds: float) -> None:
+        Args:
+            seconds: By the clock on the wall.
+            may_stop: Asked then, in a thread of ours.
+        """
+        _thread.start_new_thread(self._stop_after, (seconds, may_stop))  # the program does not see it among its threads
+
+    def _stop_after(self, seconds: float, may_stop: Callable[[], bool]) -> None:
         if self._until_end.acquire(timeout=seconds):
             self._until_end.release()
             return
-        if not self.is_stopping:
+        if not self.is_stopping and may_stop():
             self._begin()
             self._wake_main()
             self._end_in_time(PATIENCE_S)

@@ -35,6 +35,7 @@ def test_every_optimizer_steps_twice(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_two_steps_of_accumulated_gradients(tmp_path: Path) -> None:
     """Two steps that take 200 backward calls are seen, without a limit that is named."""
     output, _, _ = checked(
@@ -50,6 +51,7 @@ def test_two_steps_of_accumulated_gradients(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_limit_is_said(tmp_path: Path) -> None:
     """An optimizer that never steps is not waited for without end."""
     output, code, _ = checked(

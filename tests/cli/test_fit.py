@@ -109,6 +109,7 @@ def test_what_cannot_be_done_is_one_sentence(
     assert "It fits" not in done.stdout
 
 
+@pytest.mark.slow
 def test_what_reads_values_is_named_where_the_program_has_no_second_run(tmp_path: Path) -> None:
     """It has had another program make a folder, and cannot do it again. NOTE [Runs for values] in `values_first`."""
     (tmp_path / "train.py").write_text(

@@ -122,3 +122,25 @@ def test_stages_in_a_picture(tmp_path: Path, suffix: str) -> None:
     drawn = (tmp_path / f"net.{suffix}").read_text().replace("&#45;", "-")
 
     assert "stage2-4" in drawn
+
+
+@pytest.mark.parametrize("suffix", ["svg", "html"])
+def test_equal_blocks_in_a_picture(tmp_path: Path, suffix: str) -> None:
+    """Nine are one box, and the one that holds far more is named there: 160 channels beside 12 and 16."""
+    (tmp_path / "net.py").write_text(EQUAL)
+    (tmp_path / "odd.py").write_text(STAGES.replace("20", "160"))
+    for program in ("net", "odd"):
+        gradinspect("trace", f"{program}.py", "-o", f"{program}.{suffix}", cwd=tmp_path)
+    blocks, odd = ((tmp_path / f"{program}.{suffix}").read_text().replace("&#39;", "'") for program in ("net", "odd"))
+    plain = re.sub(r"<[^>]*>", "", blocks.replace("&#45;", "-")) if suffix == "svg" else blocks
+
+    assert re.search(r"blocks\.\s*0-8", plain)
+    assert re.search(r"stage4: \d+\.\d times the others' bytes", odd)
+
+
+def test_a_step_of_one_block_says_which(tmp_path: Path) -> None:
+    """`step` shows one node at a time: a breakpoint at a module stops in it, under the same name."""
+    (tmp_path / "net.py").write_text(EQUAL)
+    screen = gradinspect("step", "net.py", cwd=tmp_path, typed="until blocks.4\nq\n").stdout
+
+    assert re.search(r"#\d+ \w+Backward0  blocks\.4", screen)

@@ -1,6 +1,7 @@
 """`gradinspect train.py`: the headlines of one run, which is left as it was."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,22 @@ def test_a_step_that_does_not_end(train: Path) -> None:
     assert found["peak"] is None
     assert found["peak_at_least"]["by_kind"]["parameter"] == parameters
     assert sum(found["peak_at_least"]["by_kind"].values()) == found["peak_at_least"]["bytes"] <= alone
+
+
+@pytest.mark.slow
+def test_a_program_that_evaluates_for_long_after_its_first_step(train: Path) -> None:
+    """What one call shows is there after a while, and what it does not show is said: the program would go on."""
+    wait = "    import time; print('evaluating', flush=True); time.sleep(400)\n"
+    train.write_text(train.read_text().replace("    opt.step()\n", f"    opt.step()\n{wait}"))
+    found = gradinspect("train.py", cwd=train.parent)
+    screen = " ".join(found.stdout.split())
+
+    assert found.returncode == 0, found.stderr
+    assert "No problems found in 1 backward call, but not all was looked at." in screen
+    assert re.search(r"Not checked: what follows the first backward call. No other one came within \d+ s.", screen)
+    assert "measured in 1 whole step" in screen
+    assert "Not measured: a second step" in screen
+    assert screen.count("evaluating") == 1
 
 
 @pytest.mark.slow

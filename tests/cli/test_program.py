@@ -406,7 +406,13 @@ def test_a_reader_that_leaves_early_is_no_error(verb: str, capture_file: str) ->
 
 
 @pytest.mark.parametrize(
-    ("verb", "name"), [("trace", "page.html"), ("diff {0}", "page.html"), ("check", "found.json"), ("fit", "page.html")]
+    ("verb", "name"),
+    [
+        ("trace", "page.html"),
+        ("diff {0}", "page.html"),
+        pytest.param("check", "found.json", marks=pytest.mark.slow),
+        pytest.param("fit", "page.html", marks=pytest.mark.slow),
+    ],
 )
 def test_a_reader_that_leaves_early_loses_no_file(
     verb: str, name: str, capture_file: str, tmp_path: Path

@@ -64,6 +64,7 @@ for x, y in DataLoader(data, batch_size=8, shuffle=True):
 """
 
 
+@pytest.mark.slow
 def test_a_training_script_with_a_loader(tmp_path: Path) -> None:
     """The loader draws its numbers, the model sees fake batches."""
     (tmp_path / "train.py").write_text(TRAIN)

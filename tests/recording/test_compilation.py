@@ -167,6 +167,7 @@ def test_modules_that_are_compiled_in_vain_are_named(tmp_path: Path, call: str, 
     assert json.loads(out.read_text())["graph"]["compilation"].get("uncompiled", []) == paths
 
 
+@pytest.mark.slow
 def test_what_is_compiled_again_has_the_guard_that_did_not_hold(tmp_path: Path) -> None:
     """And the line where its function begins; a size that was said to change is compiled once."""
     found, frames = _recorded(tmp_path, "sizes")
@@ -177,6 +178,7 @@ def test_what_is_compiled_again_has_the_guard_that_did_not_hold(tmp_path: Path) 
     assert _recorded(tmp_path, "dynamic")[0] == {"num_graphs": 1}
 
 
+@pytest.mark.slow
 def test_a_function_that_is_compiled_too_often_is_told(tmp_path: Path) -> None:
     """Its last compilation is not one."""
     found, _ = _recorded(tmp_path, "names", backward=10, calls=10)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from runs import python
 
 _RUN = """
@@ -34,6 +35,7 @@ def run(folder: Path, before: str = "pass", after: str = "pass") -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_each_request_goes_on_in_a_copy_with_the_same_random_numbers(tmp_path: Path) -> None:
     """A copy that should print does; one that is silent, and the run itself once nobody asks, print nothing."""
     lines = run(tmp_path)

@@ -76,6 +76,7 @@ def test_a_compiled_step_is_as_without_us(program: Path, words: list[str]) -> No
     assert "compiled_step.py:10" in done.stdout
 
 
+@pytest.mark.slow
 def test_no_frame_of_ours_is_looked_at(tmp_path: Path) -> None:
     """Neither within a context manager nor of a named tuple; the frames of contextlib are, as without us."""
     script = tmp_path / "compiled_step.py"
@@ -348,6 +349,7 @@ EVERY_VERB = (
 BACKENDS = ("aot_eager", "eager", "inductor")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", one_in(len(EVERY_VERB), EVERY_VERB))
 @pytest.mark.parametrize("backend", one_in(len(BACKENDS), BACKENDS))
 def test_graphs_breaks_and_bits_are_as_without_us(
@@ -431,6 +433,7 @@ def plain_runs(tmp_path_factory: pytest.TempPathFactory) -> _Plain:
     return _Plain(script, folder / "plain", cold, warm)
 
 
+@pytest.mark.slow  # a minute of the compiler
 @pytest.mark.parametrize("words", one_in(len(EVERY_VERB), EVERY_VERB))
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler")
 def test_the_caches_of_torch_are_hit_and_missed_as_without_us(words: str, tmp_path: Path, plain_runs: _Plain) -> None:
@@ -570,6 +573,7 @@ def test_nothing_of_ours_is_compiled_between_compiled_parts(tmp_path: Path, *, i
     assert _traced(plain.stderr)
 
 
+@pytest.mark.slow
 def test_gradients_under_compiled_autograd_are_read_from_the_parameters(tmp_path: Path) -> None:
     """They are those of the same program without it; what is added to a gradient that was there is not known."""
     script, eager = tmp_path / "compiled_autograd.py", tmp_path / "eager.py"

@@ -4,6 +4,7 @@ What comes in: two readings and their matching. What goes out: a `ChangedNode` f
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from gradinspect.analyses.diff.matching import Matching
 from gradinspect.analyses.diff.reading import Reading, saved_content
@@ -52,24 +53,53 @@ class _Differ:
         return ChangedNode(node_before=mine, node_after=theirs, details=tuple(details), held_bytes=held)
 
     def _inputs(self, mine: int, theirs: int) -> Iterator[Detail]:
-        """Compare where gradients flow to, position by position.
+        """Compare where gradients flow to, position by position: NOTE [Arguments of other operators].
 
         What a node that only one graph has explains by itself is not repeated at those around it.
         """
         edges, others = self.before.graph.nodes[mine].next_edges, self.after.graph.nodes[theirs].next_edges
         if edges == others and self._are_same(edges):
             return
-        for position in range(max(len(edges), len(others))):
-            edge = edges[position] if position < len(edges) else None
-            other = others[position] if position < len(others) else None
+        for place, other_place in self._pairs(mine, theirs):
+            edge = None if place is None else edges[place]
+            other = None if other_place is None else others[other_place]
             if self._is_explained(edge, other):
                 continue
-            graph, node_id = (self.after.graph, theirs) if position < len(others) else (self.before.graph, mine)
-            name = argument_name(graph, graph.nodes[node_id], position)
+            graph, node_id, position = (self.before.graph, mine, place) if other_place is None else (
+                self.after.graph, theirs, other_place)  # fmt: skip
+            name = argument_name(graph, graph.nodes[node_id], position or 0)
             words = _source(self.before.graph, edge), _source(self.after.graph, other)
             if words[0] == words[1]:  # the same operator elsewhere
                 words = words[0], f"another {words[1]}"
             yield Detail("inputs", name or f"position {position}", *words)
+
+    def _pairs(self, mine: int, theirs: int) -> Iterator[tuple[int | None, int | None]]:
+        """Yield the positions that are compared with each other.
+
+        NOTE [Arguments of other operators]
+        The second argument of `addmm` is the first of `mm`. So where the operators differ, what leads to the same
+        node belongs together, then what has the same name, and the rest stands alone.
+        """
+        node, other = self.before.graph.nodes[mine], self.after.graph.nodes[theirs]
+        places, others = list(range(len(node.next_edges))), list(range(len(other.next_edges)))
+        if node.name == other.name:
+            yield from zip_longest(places, others)
+            return
+        for place in list(places):
+            for other_place in others:
+                edge, target = node.next_edges[place], other.next_edges[other_place]
+                if edge is not None and target is not None and self._leads_alike(edge, target):
+                    places.remove(place)
+                    others.remove(other_place)
+                    break
+        named = {argument_name(self.after.graph, other, place): place for place in others}
+        for place in places:
+            name = argument_name(self.before.graph, node, place)
+            yield place, named.pop(name, None) if name else None
+        yield from ((None, place) for place in named.values())
+
+    def _leads_alike(self, edge: Edge, other: Edge) -> bool:
+        return self.matching.nodes.get(edge.next_node) == other.next_node and edge.input_nr == other.input_nr
 
     def _are_same(self, edges: Sequence[Edge | None]) -> bool:
         matched = self.matching.nodes
@@ -82,7 +112,7 @@ class _Differ:
             return True
         if edge is None or other is None:
             return edge is other
-        return self.matching.nodes[edge.next_node] == other.next_node and edge.input_nr == other.input_nr
+        return self._leads_alike(edge, other)
 
     def _module(self, node: Node, other: Node) -> Iterator[Detail]:
         expected = None if node.module is None else self.matching.calls.get(node.module)

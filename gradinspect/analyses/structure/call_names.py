@@ -6,6 +6,8 @@ What comes in: dotted paths. What goes out: names.
 import re
 from typing import Final
 
+from gradinspect.graph import Graph, ModuleCall
+
 OUTERMOST = "model"  # without a variable of the user
 # A part of a path, or the end of one: `3`, `up3`. Other digits, leading zeros and more digits are a name.
 INDEX: Final = re.compile(r"(?<![^.\w])(?<!\d)(?:0|[1-9][0-9]{0,17})(?![^.])")
@@ -25,6 +27,12 @@ def short_name(path: str, parent: str | None, model: str = OUTERMOST) -> str:
     while start and parts[start].isdigit():
         start -= 1
     return shown_path(".".join(parts[start:]), model)
+
+
+def name_of_call(graph: Graph, call: ModuleCall) -> str:
+    """Name a call by its path relative to the enclosing module, numbered if it is not the first."""
+    caller = None if call.parent is None else graph.modules[call.parent].path
+    return short_name(call.path, caller, graph.model_name) + (f" (call {call.call})" if call.call > 1 else "")
 
 
 def shown_path(path: str, model: str = OUTERMOST) -> str:

@@ -263,6 +263,10 @@ class ChecksObserver(Observer[Findings]):
         self._logs.calls.on_new_graph = self._leave
         self._run.stop_after(MOST_SECONDS)
 
+    def waited_in_vain(self, seconds: float) -> None:
+        """Note that the program is stopped because no second call came."""
+        self._window.waited_in_vain(seconds)
+
     def _leave(self, frame: FrameType | None) -> None:
         """Undo our changes to the program, and leave it."""
         if not self.has_left and frame is not None:

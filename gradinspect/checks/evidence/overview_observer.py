@@ -5,11 +5,17 @@ What a check computes must not be counted as memory of the program. So all that 
 of the profiler that says so: what is given out in it is ours. Where the program runs already, as in a notebook, what is
 alive is known at the first backward call, and the step that begins after it is the first one that is seen as a whole. A
 program that ends before has a bound: what is there for certain as a backward begins or ends.
+
+NOTE [One call and no more]
+A program may do other things for minutes before it calls backward again: evaluate, save, draw samples. The headlines
+are those of one call then. As steps may be slow themselves, the second one has several times as long as it took to
+come to the first.
 """
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from threading import get_ident
+from time import monotonic
 from types import FrameType
 from typing import Final
 
@@ -18,7 +24,7 @@ import torch
 from gradinspect.analyses.memory.alive import AliveBytes, Moment
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.checks.evidence.observer import ChecksObserver
-from gradinspect.checks.evidence.watch_window import FEW_CALLS, MOST_SECONDS
+from gradinspect.checks.evidence.watch_window import FEW_CALLS, MOST_SECONDS, MOST_WAITING
 from gradinspect.checks.overview import OtherCall, Overview
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Graph
@@ -33,9 +39,11 @@ from gradinspect.torch_api.devices.own_work import own_work
 
 STEPS: Final = 2  # the state of optimizers is there in the second one
 MOST_MARKS: Final = 400_000  # two for each function of torch that is called: the profiler keeps all of them
+MOST_WAITING_OF_ALL: Final = 5.0  # times as long as before the first call: NOTE [One call and no more]
 TOO_SHORT: Final = "No whole step was measured: the program ended before one was over."
 TOO_SLOW: Final = f"No whole step was measured: one after those that were checked took more than {MOST_SECONDS:.0f} s."
 NOT_FOLLOWED: Final = "The memory of a step could not be followed"
+ONE_CALL: Final = "No whole step was measured: after the first backward call, no other one came within {:,.0f} s."
 IN_A_THREAD: Final = "No whole step was measured: another thread than the one that runs the program calls backward."
 
 
@@ -65,6 +73,9 @@ class OverviewObserver(Observer[Overview]):
         self._no_memory = TOO_SHORT
         self._least: AliveBytes | None = None  # that the peak can be
         self._num_measured = 0  # calls
+        self._num_calls = 0
+        self._waited_in_vain: float | None = None  # seconds for a second call
+        self._began = monotonic()
         self._thread = get_ident()  # that the program runs in
         self._others_train = False  # other threads have called backward
 
@@ -94,6 +105,9 @@ class OverviewObserver(Observer[Overview]):
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Check a call, and follow the memory of the step that it belongs to."""
         self._note_thread()
+        self._num_calls += 1
+        if self._num_calls == 1:
+            self._limit_waiting()
         followed = self._followed(call)
         checked: CallEnd | None = None
         if not self._checks.has_left:
@@ -104,6 +118,18 @@ class OverviewObserver(Observer[Overview]):
             if not self._checks.has_left:
                 checked = self._measured(call, checked)
         return _both(checked, followed)
+
+    def _limit_waiting(self) -> None:
+        """Stop a program that does other things for long before a second call. NOTE [One call and no more]."""
+        seconds = max(MOST_WAITING, (monotonic() - self._began) * MOST_WAITING_OF_ALL)
+
+        def is_waiting() -> bool:
+            if self._num_calls == 1:
+                self._waited_in_vain = seconds
+                self._checks.waited_in_vain(seconds)
+            return self._num_calls == 1
+
+        self._run.stop_after(seconds, is_waiting)
 
     def end_checks(self) -> None:
         """Check no more calls, and follow the memory of the steps that come."""
@@ -156,6 +182,8 @@ class OverviewObserver(Observer[Overview]):
         """Say why no whole step was followed."""
         if self._memory is not None and self._memory.problem is not None:
             return f"{NOT_FOLLOWED}: {self._memory.problem}"
+        if self._waited_in_vain is not None:
+            return ONE_CALL.format(self._waited_in_vain)
         is_stopped = self._no_memory == TOO_SHORT and self._run.stopper.is_stopping
         return TOO_SLOW if is_stopped else self._no_memory
 

@@ -196,6 +196,10 @@ class WatchWindow:
             )
         return self._now() - self._since >= MOST_WAITING and self._end(f"{MOST_WAITING:.0f} seconds")
 
+    def waited_in_vain(self, seconds: float) -> None:
+        """Note that no second call came within some seconds."""
+        self._limit = f"Not checked: what follows the first backward call. No other one came within {seconds:,.0f} s."
+
     def _end(self, limit: str) -> bool:
         question = self._open() if self._limit is None else None
         self._is_cut_off = not self._has_found()

@@ -7,6 +7,8 @@ first. No scope has too many items to look at: larger ones are split into runs.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from gradinspect.analyses.memory.odd_copies import OddCopies
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.expansion import fits_unfolded
 from gradinspect.analyses.structure.folding import Item, Scope, node_ids, place_of_call
@@ -32,6 +34,7 @@ class PageScope(Record, frozen=True, kw_only=True):
     last: int
     module: int | None = None
     times: int = 0  # copies in a repeat
+    odd: str = ""  # the copy whose bytes are far from those of the others
     skips: tuple[SkipEdge, ...] = ()  # edges that go around its body: NOTE [Skips] in `structure.skips`
 
 
@@ -43,11 +46,13 @@ class _Group(NamedTuple):
     items: Sequence["Item | _Group"]
     module: int | None = None
     times: int = 0
+    odd: str = ""
 
 
 def page_scopes(graph: Graph, folded: Scope) -> tuple[list[PageScope], set[int]]:
     """List the scopes, the graph itself first, and the nodes that are the only node of a module call."""
     groups = [_Group("graph", graph.source, [*_root_leaves(graph), *folded.items])]
+    odd_copies = OddCopies(graph, held_bytes_by_node(graph))
     scopes: list[PageScope] = []
     alone: set[int] = set()
     forks = fork_ids(graph)
@@ -58,12 +63,13 @@ def page_scopes(graph: Graph, folded: Scope) -> tuple[list[PageScope], set[int]]
                 items.append(item)
             else:
                 items.append(-len(groups))
-                groups.append(item if isinstance(item, _Group) else _group(graph, item))
+                groups.append(item if isinstance(item, _Group) else _group(graph, item, odd_copies))
         ids = _ids(group.items, graph)
         scopes.append(
             PageScope(
                 kind=group.kind, title=escape_control(group.title), items=tuple(items), first=ids.start,
                 last=ids.stop - 1, module=group.module, times=group.times,
+                odd=escape_control(group.odd),
                 skips=tuple(sorted(skip_edges(graph, ids, forks))) if ids and scopes else (),
             )
         )  # fmt: skip
@@ -99,9 +105,9 @@ def _in_runs(items: list["Item | _Group"]) -> Sequence["Item | _Group"]:
     return [_Group("run", "", items[start : start + width]) for start in range(0, len(items), width)]
 
 
-def _group(graph: Graph, scope: Scope) -> _Group:
+def _group(graph: Graph, scope: Scope, odd_copies: OddCopies) -> _Group:
     if scope.kind == "repeat":
-        return _repeat(graph, scope)
+        return _repeat(graph, scope)._replace(odd=odd_copies.words(scope))
     if scope.kind == "shapes":
         return _Group("shapes", chain_title([graph.nodes[node_id] for node_id in node_ids(scope)]), scope.items)
     call = graph.modules[scope.module or 0]

@@ -101,8 +101,29 @@ class Layouter:
         return self._laid_out(in_columns(drawing, split.columns), room)
 
     def _laid_out(self, drawing: Drawing, room: Extent) -> Fitted | None:
+        """Lay out in columns from left to right: Graphviz puts what it is given first on either side."""
         placed = self._lay_out(drawing)
-        return None if placed is None else self._measured(drawing, placed, room)
+        if placed is None:
+            return None
+        reversed_ones = self._from_right_to_left(drawing, placed)
+        if reversed_ones:
+            other = drawing._replace(mirrored=reversed_ones)
+            again = self._lay_out(other)
+            if again is not None and len(self._from_right_to_left(other, again)) < len(reversed_ones):
+                drawing, placed = other, again
+        return self._measured(drawing, placed, room)
+
+    def _from_right_to_left(self, drawing: Drawing, placed: str) -> frozenset[int]:
+        """Return which columns are read backward."""
+        if self.options.direction not in ("TB", "BT"):  # rows, which are written in their order
+            return frozenset()
+        rects = _rects(drawing, placed, self.options.direction)
+        found = set[int]()
+        for number, group in enumerate(drawing.columns):
+            lefts = [min((rects[place].left for place in run if place in rects), default=0.0) for run in group]
+            if lefts == sorted(lefts, reverse=True):
+                found.add(number)
+        return frozenset(found)
 
     def _downward(self, size: Extent) -> Extent:
         """Return a size as if gradients flowed down."""

@@ -42,8 +42,9 @@ class Page:
 
     def wrapped(self, text: str, style: str = "", *, indent: str = "") -> Iterator[Text]:
         """Wrap a sentence with a hanging indent. Names in it may be arbitrarily long."""
-        for line in wrap(self.fit(text, MAX_SENTENCE), self.width, initial_indent=indent, subsequent_indent=GAP):
-            yield Text(line, style)
+        sentence = self.fit(text, MAX_SENTENCE)
+        indents = {"initial_indent": indent, "subsequent_indent": GAP}
+        yield from (Text(line, style) for line in wrap(sentence, self.width, break_on_hyphens=False, **indents))
 
     def paragraph(self, text: str, indent: str = "") -> Iterator[Text]:
         """Wrap a text without a hanging indent; a word that is wider than the page stays whole."""

@@ -265,19 +265,35 @@ def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
     for part in [part for part in fitted if part.is_optional and not part.brief] if excess > 0 else []:
         fitted.remove(part)
         excess -= cell_len(part.text)
-    for index, part in sorted(enumerate(fitted), key=lambda entry: entry[1].is_brief_last):
-        if excess > 0 and part.brief:
-            fitted[index] = part._replace(text=part.brief)
-            excess -= cell_len(part.text) - cell_len(part.brief)
+    excess = _say_briefly(fitted, excess)
     for part in reversed([part for part in fitted if part.is_optional]):
         if excess > 0:
             fitted.remove(part)
             excess -= cell_len(part.text)
-    excess = _shrink(fitted, excess, ellipsis)
+    excess = _shrink(fitted, _say_whole(fitted, excess), ellipsis)
     text = Text(no_wrap=True, end="")
     for part in fitted:
         text.append(part.text, part.style or None)
     return text if excess <= 0 else _cut(text, num_cells, ellipsis)
+
+
+def _say_briefly(parts: list[Part], excess: int) -> int:
+    """Say parts briefly until the excess is gone, and keep what they were as their brief form; return the excess."""
+    for index, part in sorted(enumerate(parts), key=lambda entry: entry[1].is_brief_last):
+        if excess > 0 and part.brief:
+            parts[index] = part._replace(text=part.brief, brief=part.text)
+            excess -= cell_len(part.text) - cell_len(part.brief)
+    return excess
+
+
+def _say_whole(parts: list[Part], excess: int) -> int:
+    """Say parts whole again where what was dropped after them has made room; return the excess."""
+    for index, part in sorted(enumerate(parts), key=lambda entry: not entry[1].is_brief_last):
+        more = cell_len(part.brief) - cell_len(part.text)
+        if more > 0 and excess + more <= 0:
+            parts[index] = part._replace(text=part.brief, brief=part.text)
+            excess += more
+    return excess
 
 
 def _shrink(parts: list[Part], excess: int, ellipsis: str) -> int:

@@ -204,6 +204,20 @@ def test_an_argument_at_another_position() -> None:
     )
 
 
+def test_another_operator_has_its_arguments_elsewhere() -> None:
+    """Without a bias, the second argument of `addmm` is the first of `mm`: what leads to the same node is not named."""
+    nodes = (op("TanhBackward0", 4), op("TBackward0", 5), leaf("bias", 3), leaf("x", 3), leaf("weight", 3))
+    names = {"AddmmBackward0": ("self", "mat1", "mat2"), "MmBackward0": ("self", "mat2")}
+    one = graph(op("AddmmBackward0", 3, 1, 2), *nodes, arguments=names)
+    other = replace(one, nodes=(op("MmBackward0", 1, 2), *one.nodes[1:]))
+    details = [detail for row in diff_graphs(one, other).rows for detail in row.details]
+
+    assert details == [
+        Detail("operator", before="AddmmBackward0", after="MmBackward0"),
+        Detail("inputs", "self", "bias", "None"),
+    ]
+
+
 def test_models_without_a_common_module() -> None:
     """They are told apart from a model that was wrapped."""
     blocks = residual_blocks(3)

@@ -82,6 +82,7 @@ del net, x, step
 """
 
 
+@pytest.mark.slow
 def test_torch_warns_of_nothing_where_another_device_is_the_default(tmp_path: Path) -> None:
     """Torch's warning of memory from before the profiler is about the CPU."""
     program = tmp_path / "program.py"

@@ -62,6 +62,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.slow
 def test_a_graph_is_walked_once(tmp_path: Path) -> None:
     """All observers of a backward call get the same walk."""
     (tmp_path / "train.py").write_text(TRAIN)

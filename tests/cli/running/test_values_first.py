@@ -293,8 +293,11 @@ for step in range(3):
 
 @pytest.mark.parametrize(
     ("program", "shown"),
-    [(BROKEN_INDEX, "index 400"), (BROKEN_BACKWARD, "'_unique2'"), (BROKEN_LATER, "ValueError")],
-    ids=["before backward", "in backward", "after a step"],
+    [
+        pytest.param(BROKEN_INDEX, "index 400", marks=pytest.mark.slow, id="before backward"),
+        pytest.param(BROKEN_BACKWARD, "'_unique2'", marks=pytest.mark.slow, id="in backward"),
+        pytest.param(BROKEN_LATER, "ValueError", id="after a step"),
+    ],
 )
 def test_a_program_that_fails_with_values_shows_its_own_error(program: str, shown: str, tmp_path: Path) -> None:
     """As a real run does: no number to answer with would help."""
@@ -309,6 +312,7 @@ def test_a_program_that_fails_with_values_shows_its_own_error(program: str, show
     assert "--hint" not in predicted.stderr
 
 
+@pytest.mark.slow
 def test_a_device_that_is_missing_is_not_the_error_of_the_program(tmp_path: Path) -> None:
     """The line that reads values is named, as fake tensors need no device."""
     (tmp_path / "train.py").write_text(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from weakref import ref
 
+import pytest
 import torch
 from runs import gradinspect
 from torch import nn
@@ -32,6 +33,7 @@ def build(x):
 """
 
 
+@pytest.mark.slow
 def test_a_model_that_is_gone_keeps_its_names(tmp_path: Path) -> None:
     """Its parameters and modules are called what they were called during forward."""
     script = tmp_path / "dead.py"

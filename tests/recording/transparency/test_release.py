@@ -65,6 +65,7 @@ def test_a_deep_chain_dies_in_peace(how: str, tmp_path: Path) -> None:
         assert done.stdout.splitlines()[-1] == "parked 0 False"
 
 
+@pytest.mark.slow
 def test_a_chain_that_was_never_parked_ends_the_process(tmp_path: Path) -> None:
     """The fact that all this rests on: torch frees a walked chain by recursion."""
     script = tmp_path / "deep.py"

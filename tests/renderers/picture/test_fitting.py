@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from strategies import graphs
 
 from gradinspect.graph import Gradients, Graph, ModuleCall, NodeGradients, Storage
-from gradinspect.renderers.picture.dot.document import write_dot
+from gradinspect.renderers.picture.dot.document import part_names, write_dot
 from gradinspect.renderers.picture.fitting import fit_drawing
 from gradinspect.renderers.picture.graphviz import Engine, find_engine, lay_out
-from gradinspect.renderers.picture.layouts import SHEETS, TOLERANCE, Fitted
+from gradinspect.renderers.picture.layouts import SHEETS, TOLERANCE, Fitted, Layouter
 from gradinspect.renderers.picture.picture import draw
 from gradinspect.renderers.picture.placed import Rect, rects_of
-from gradinspect.renderers.picture.plan.parts import DrawOptions, ScopeStart
+from gradinspect.renderers.picture.plan.drawing import Drawing
+from gradinspect.renderers.picture.plan.parts import Box, DrawOptions, ScopeStart
 
 PURE = find_engine(path="")
 SCREEN = DrawOptions(fit_to="screen")
@@ -251,3 +252,31 @@ def test_a_depth_with_more_boxes_than_any_sheet_holds_is_drawn() -> None:
     drawn = draw(blocks(80), "svg", replace(SCREEN, depth=2), engine=PURE).content
 
     assert drawn.count(b'class="node"') == 241
+
+
+def lefts(whole: Graph, fitted: Fitted, options: DrawOptions) -> list[float]:
+    """Return how far to the right the columns stand, in the order of the nodes in them."""
+    places = places_of(whole, fitted, options)
+    boxes = [place for place, part in enumerate(fitted.drawing.parts) if isinstance(part, Box)]
+    names = part_names(fitted.drawing.parts)
+    (runs,) = fitted.drawing.columns
+    return [min(places[names[place]].left for place in boxes if place in run) for run in runs]
+
+
+def test_columns_are_read_from_left_to_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphviz puts what it is given first on either side: where that is the right one, it is given last."""
+    slide = DrawOptions(fit_to="slide")
+    whole, ours = blocks(7), Layouter._lay_out
+
+    def turned(self: Layouter, drawing: Drawing) -> str | None:
+        """Lay out as an engine that puts the first columns to the right."""
+        return ours(self, drawing._replace(mirrored=frozenset() if drawing.mirrored else frozenset({0})))
+
+    assert lefts(whole, fit(whole, slide), slide) == sorted(lefts(whole, fit(whole, slide), slide))
+
+    monkeypatch.setattr(Layouter, "_lay_out", turned)
+    found = fit(whole, slide)
+
+    assert len(found.drawing.columns[0]) > 2
+    assert found.drawing.mirrored == {0}
+    assert lefts(whole, found, slide) == sorted(lefts(whole, found, slide), reverse=True)  # by the engine without that

@@ -156,9 +156,21 @@ def test_a_line_of_bars_where_there_is_no_room() -> None:
     norms = (1.0, 0.1, 0.01, 0.0, None, NAN, 10.0, 1e-3)
 
     assert lines(steps_of(*norms))[-2:] == snapshot(
-        ["gradient norm of             #1        #8", "w                       1.0e+00   1.0e-03  ▇▅▃0 !█▁"]
+        ["gradient norm of             #1        #8     #1..8", "w                       1.0e+00   1.0e-03  ▇▅▃0 !█▁"]
     )
     assert lines(steps_of(*norms), unicode=False)[-1].endswith("  *=-0 !#_")
+
+
+def test_the_bars_of_few_calls_give_way_before_names_are_cut() -> None:
+    """They say little that the first and the last call do not; those of many calls stay."""
+    names = [f"transformer.h.{block}.attention.weight" for block in range(6)]
+    calls: list[dict[str, float | None]] = [
+        {name: 1.0 + block / 10 for block, name in enumerate(names)} for _ in range(6)
+    ]
+
+    assert folded_lines(blocks_of(*calls[:4]))[1].startswith("transformer.h.0-5.attention.weight ×6 ")
+    assert folded_lines(blocks_of(*calls[:4]))[-1] == "not shown at this width: #1..4"
+    assert folded_lines(blocks_of(*calls))[0].endswith("#6     #1..6")
 
 
 def test_many_calls_are_sampled() -> None:

@@ -111,6 +111,23 @@ def test_a_brief_step_leaves_out_what_is_rarely_looked_at() -> None:
     assert len(whole) > len(brief) + 5
 
 
+def test_a_formula_of_many_gradients_stands_at_the_first() -> None:
+    """As that of `stack`: four of two hundred are shown, and all by `print`."""
+    number = shown(1.0, shape=())
+    formulas = (InputGradient(argument="tensors", formula="stack_backward(grad)", place="0 and up"),)
+    record = graph(op("StackBackward0", *[1] * 200), leaf("w"),
+                   arguments={"StackBackward0": tuple(f"tensors[{place}]" for place in range(200))})  # fmt: skip
+    step = Step(order=1, node=0, incoming=(), outgoing=(Passed(tensor=number),) * 200, saved=())
+    brief, whole = (
+        [line.plain for line in StepPage(width=72, is_brief=is_brief).step(record, step, formulas)]
+        for is_brief in (True, False)
+    )
+
+    assert sum("stack_backward" in line for line in brief) == 1
+    assert "         196 more gradients: print" in brief
+    assert sum("stack_backward" in line for line in whole) == sum("out " in line for line in whole) == 200
+
+
 def test_a_brief_step_shows_the_first_of_many_tensors() -> None:
     """As a compiled node has; of thirteen it shows all, as the line in place of the last one would be no shorter."""
     number = shown(1.0, shape=())

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from model_names import PARAMETERS
 from rich.cells import cell_len
 
+from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import Part, fit, listed_within, shorten, shorten_apart, visible
 
 
@@ -131,7 +132,17 @@ def test_a_class_is_said_briefly_after_names() -> None:
     parts = [Part("MulBackward0", brief="Mul", is_brief_last=True), Part("  "), name]
 
     assert fit(parts, 19, "…").plain == "MulBackward0  …drop"
-    assert fit(parts, 18, "…").plain == "Mul  …drop"
+    assert fit(parts, 18, "…").plain == "Mul  encoder.drop"
+    assert fit(parts, 16, "…").plain == "Mul  …drop"
+
+
+def test_what_is_dropped_makes_room_for_whole_words() -> None:
+    """A class is spelled as in other rows if it fits once its shape is gone."""
+    shape = "  f32[2, 8..64, 8..64]"
+    parts = [Part("ConvBackward0", brief="Conv", is_brief_last=True), Part(shape, is_optional=True, brief=shape)]
+
+    assert fit(parts, 20, "…").plain == "ConvBackward0"
+    assert fit(parts, 12, "…").plain == "Conv"
 
 
 @pytest.mark.parametrize("model", PARAMETERS)
@@ -142,3 +153,10 @@ def test_parameters_of_real_models_stay_different(model: str) -> None:
 
         assert len(set(shown)) == len(PARAMETERS[model])
         assert max(map(cell_len, shown)) <= num_cells
+
+
+def test_a_sentence_breaks_no_name_at_its_hyphen() -> None:
+    """`h.0-11` names twelve blocks, and is one word."""
+    lines = [line.plain for line in Page(width=30).wrapped("forward of step 2, module transformer.h.0-11.mlp")]
+
+    assert lines == ["forward of step 2, module", "  transformer.h.0-11.mlp"]

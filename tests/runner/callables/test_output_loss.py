@@ -67,6 +67,7 @@ def test_the_loss_is_the_sum_or_what_was_asked(
     assert expected in gradients(folder, callable_, *options).values()
 
 
+@pytest.mark.slow
 def test_it_is_said_and_every_verb_works(folder: Path) -> None:
     """The user's model alone is the commonest first try."""
     done = gradinspect("check", "model.py:Net()", "--input", "5x4", cwd=folder)

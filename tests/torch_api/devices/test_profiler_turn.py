@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CHILD = """
 import os, sys
 from torch.autograd.profiler import profile
@@ -20,6 +22,7 @@ print(", which ended with", os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.slow
 def test_a_child_that_is_forked_after_a_profiler_exits() -> None:
     """Where libkineto would wait for a thread that the child does not have; its output and its exit code are kept."""
     done = subprocess.run([sys.executable, "-c", CHILD], check=True, capture_output=True, text=True, timeout=300)

@@ -79,6 +79,7 @@ def test_everything_is_put_back() -> None:
     assert all(one is other for one, other in zip(before, after, strict=True))
 
 
+@pytest.mark.slow
 def test_the_library_does_not_show_warnings_of_the_program_again(tmp_path: Path) -> None:
     """Neither when it is imported nor in any block."""
     script = tmp_path / "train.py"

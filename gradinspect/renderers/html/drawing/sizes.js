@@ -51,7 +51,7 @@ function nodeWords(id) {
 /** The text in a collapsed scope's box. */
 function scopeWords(place) {
   const { name, detail, call } = scopeTitle(place);
-  const small = [formatCount(countNodes(scopes[place]), 'node'), heldWords(-place), cutWords(open.has(place) ? [] : scopeNodes(place))].filter(Boolean).join(' · ');
+  const small = [formatCount(countNodes(scopes[place]), 'node'), heldWords(-place), scopes[place].odd, cutWords(open.has(place) ? [] : scopeNodes(place))].filter(Boolean).join(' · ');
   const title = shorten(name);
   return { title, detail: shorten(detail) + (call > 1 ? ` · call ${call}` : ''), small };
 }

@@ -100,7 +100,7 @@ function scopePanel(place) {
   const path = scope.kind === 'module' ? modules[scope.module][0] : '';
   return [
     html('h2', { text: `${name} ${detail}` }),
-    html('p', { class: 'quiet', text: [formatCount(inside.length, 'node'), heldBytes(-place) && `${heldWords(-place)} held`, call > 1 && `call ${call}`].filter(Boolean).join(' · ') }),
+    html('p', { class: 'quiet', text: [formatCount(inside.length, 'node'), heldBytes(-place) && `${heldWords(-place)} held`, scope.odd, call > 1 && `call ${call}`].filter(Boolean).join(' · ') }),
     section('Module', path ? html('p', {}, html('code', { text: path })) : null),
     section('Leaves', longList(parameters, (id) => html('li', {}, link(id, leafName(id)), html('span', { class: 'quiet', text: `  ${textAt(nodes[id].leaf.tensor)}` })))),
     section('Nodes', longList(inside, (id) => html('li', {}, link(id), html('span', { class: 'quiet', text: `  ${outputsOf(id)[0] || ''}` })))),

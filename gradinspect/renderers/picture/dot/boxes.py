@@ -141,7 +141,7 @@ class BoxWriter:
     def _closed(self, scope: Scope) -> str:
         ids = node_ids(scope)
         size = self.labels.size_of_open(scope) if scope.copies else self.labels.size(ids)
-        label = [self.labels.name(scope), self._quiet(size), self._bar(ids)]
+        label = [self.labels.name(scope), self._quiet(size), self._odd_copy(scope), self._bar(ids)]
         look = None if scope.copies else self.scene.look(ids)
         if look is not None:
             label += [self._quiet(look.fact)] if look.fact else []
@@ -158,11 +158,17 @@ class BoxWriter:
         label = [f"<B>{more}</B>"]
         label.append(self._quiet(self.labels.between(scope.copies)))
         label.append(self._quiet(self.labels.size(ids)))
+        label.append(self._odd_copy(scope))
         label.append(self._strip(copy_ranges(scope)[1:]))
         fill = self.palette.copies if self.scene.coloring is None else self.palette.plain
         line, words = self.palette.copies_line, quoted(more)
         label += self._targets(ids)
         return boxed(label, style="filled,dashed", fillcolor=fill, color=line, penwidth=1.3, tooltip=words)
+
+    def _odd_copy(self, scope: Scope) -> str:
+        """Name the copy of a repeat whose bytes are far from those of the others; nothing if there is none."""
+        words = self.labels.odd_copies.words(scope)
+        return self._quiet(html(words)) if words else ""
 
     def _bar(self, ids: range) -> str:
         """Draw the share of saved bytes, unless a coloring was requested."""

@@ -250,12 +250,15 @@ class _Writer:
     def _places(self) -> list[int]:
         """Return in which order parts are written: of what is beside each other the lowest row first."""
         places = list(range(len(self.drawing.parts)))
-        if self.options.direction in ("LR", "RL"):
-            for group in sorted(self.drawing.columns, key=lambda group: group[0].start - group[-1].stop):
-                start = places.index(group[0].start)
-                length = group[-1].stop - group[0].start
-                runs = [places[start + run.start - group[0].start :][: len(run)] for run in group]
-                places[start : start + length] = [place for run in reversed(runs) for place in run]
+        is_sideways = self.options.direction in ("LR", "RL")
+        mirrored = [group for number, group in enumerate(self.drawing.columns)
+                    if is_sideways or number in self.drawing.mirrored]  # fmt: skip
+        for group in sorted(mirrored, key=lambda group: group[0].start - group[-1].stop):
+            length = group[-1].stop - group[0].start
+            start = min(places.index(place) for place in range(group[0].start, group[-1].stop))
+            inside = places[start : start + length]
+            runs = [[place for place in inside if place in run] for run in group]
+            places[start : start + length] = [place for run in reversed(runs) for place in run]
         return places
 
     def _columns_from(self, place: int) -> Iterator[str]:

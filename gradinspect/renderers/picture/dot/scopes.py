@@ -6,6 +6,7 @@ What comes in: scopes of a folding. What goes out: pieces of HTML-like labels.
 from collections.abc import Sequence
 from itertools import accumulate
 
+from gradinspect.analyses.memory.odd_copies import OddCopies
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.folding import Scope, place_of_call
@@ -40,7 +41,9 @@ class ScopeLabels:
         """Prepare for a graph."""
         self.graph = graph
         self.palette = palette
-        self.held_before = list(accumulate(held_bytes_by_node(graph), initial=0))
+        held = held_bytes_by_node(graph)
+        self.held_before = list(accumulate(held, initial=0))
+        self.odd_copies = OddCopies(graph, held)
 
     def name(self, scope: Scope) -> str:
         """Name a module call by path and class, a repeat by its first and last call and their number."""

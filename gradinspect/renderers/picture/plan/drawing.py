@@ -37,6 +37,7 @@ class Drawing(NamedTuple):
     notes: tuple[str, ...]  # what was folded or cut without being asked for
     columns: tuple[Columns, ...] = ()  # NOTE [Columns] in `plan.columns`
     turns: bool = False  # every second column runs back, as a U does
+    mirrored: frozenset[int] = frozenset()  # which columns Graphviz is given from the last to the first
 
 
 def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
@@ -67,7 +68,7 @@ def _cut(chooser: PartChooser, scope: Scope) -> Drawing:
 def in_columns(drawing: Drawing, columns: tuple[Columns, ...], *, turns: bool = False) -> Drawing:
     """Set a compact drawing in columns, of which every second may run back."""
     arrows = with_lengths(drawing.arrows, drawing.parts, columns=columns, turns=turns)
-    return drawing._replace(columns=columns, arrows=arrows, turns=turns)
+    return drawing._replace(columns=columns, arrows=arrows, turns=turns, mirrored=frozenset())
 
 
 def count_boxes(graph: Graph, options: DrawOptions) -> int:

@@ -56,5 +56,6 @@ def _strip(line: str, fill: str, right: float) -> str:
 
 
 def _width(text: str, size: float, bold: str) -> float:
-    known = helvetica_width(text, size, is_bold=bool(bold))
-    return text_width(text, size) * (BOLD if bold else 1) if known is None else known
+    """Return the width of a text in Helvetica, or in the wider font that a viewer may have in its place."""
+    known = helvetica_width(text, size, is_bold=bool(bold)) or 0.0
+    return max(known, text_width(text, size) * (BOLD if bold else 1))

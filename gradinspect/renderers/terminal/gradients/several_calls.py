@@ -28,6 +28,7 @@ LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 NONE, ZERO, NOT_FINITE = " ", "0", "!"
 MIN_NAME = 20  # cells left for names beside the columns
 MAX_LINE = 24  # bars in a sparkline; more calls are sampled
+FEW_CALLS = 4  # whose bars say little that the first and the last do not
 
 
 class StepsPage(GradientsPage):
@@ -78,15 +79,18 @@ class StepsPage(GradientsPage):
         updates = [ranged(map(_last_update, folded.moves)) for folded in shown]
         update = [[UPDATE, *updates]] if any(updates) else []
         if sum(max(CELLS, *map(len, column)) + len(GAP) for column in (*columns, *update)) > self.width - MIN_NAME:
-            lines = [" " * min(len(steps), MAX_LINE), *(self.line(folded.norms) for folded in shown)]
+            bars = f"{columns[0][0]}..{steps[-1].number}"
+            lines = [bars, *(self.line(folded.norms) for folded in shown)]
             columns = [columns[0], columns[-1], *update, lines]
+            gives_way = [bars] if len(steps) <= FEW_CALLS else []
         else:
             columns += update
+            gives_way = []
         heads, *cells = zip(*columns, strict=True)
         names = [f"{folded.name}{self._copies(len(folded.moves))}" for folded in shown]
-        table = self._table(names, heads, cells, None, ())
+        table = self._table(names, heads, cells, None, gives_way)
         if table.cuts_within:
-            table = self._table(names, heads, cells, None, [UPDATE])
+            table = self._table(names, heads, cells, None, [*gives_way, UPDATE])
         yield table.head("gradient norm of")
         for name, folded, figures in zip(names, shown, cells, strict=True):
             yield table.row(name, figures)

@@ -3,7 +3,8 @@
 NOTE [A brief step]
 At a prompt, a tensor with more than four rows of values has only its figures, sizes and strides of saved tensors are
 left out, and a formula goes without the functions that only cast to a real dtype. Of many saved tensors or
-gradients, as a compiled node has, the first are shown. `print` shows it all, and so does a report.
+gradients, as a compiled node has, the first are shown; fewer where one formula gives all of them, which stands at the
+first. `print` shows it all, and so does a report.
 """
 
 import re
@@ -36,6 +37,7 @@ _LABEL = " " * LABEL_CELLS
 MAX_PRINTED_LINES = 200
 MAX_BRIEF_LINES = 4
 MAX_BRIEF_PARTS = 12  # saved tensors, or gradients
+MAX_OF_ONE_FORMULA = 4  # gradients
 INTERNALS = ("_sym_sizes", "_sym_strides", "_sym_sizes_opt")
 _TO_REAL = re.compile(r"handle_r_to_c\([^,()]+(?:\(\))?, ")
 MAX_NAMED = 8  # nodes that the outcome lists
@@ -93,9 +95,13 @@ class StepPage(Page):
             yield from self._leaf(graph, step)
         edges = graph.nodes[step.node].next_edges
         passed_on = [place for place in range(len(step.outgoing)) if place < len(edges) and edges[place] is not None]
-        shown = passed_on[: self._num_shown(passed_on)]
-        for position in shown:
-            yield from self._outgoing(graph, step, position, step.outgoing[position], formulas)
+        written = [self._formula(place_name(graph, step.node, position), formulas) for position in passed_on]
+        is_one = len(set(written)) == 1 and bool(written[0])
+        shown = passed_on[: self._num_shown(passed_on, MAX_OF_ONE_FORMULA if is_one else MAX_BRIEF_PARTS)]
+        for place, position in enumerate(shown):
+            is_repeated = self._is_brief and place > 0 and written[place] == written[place - 1]
+            formula = "" if is_repeated else written[place]
+            yield from self._outgoing(graph, step, position, step.outgoing[position], formula)
         yield from self._left_out(len(passed_on) - len(shown), "gradient")
         if step.check == "watched":
             yield from self._noted(f"Not called by hand: {step.reason}.")
@@ -150,10 +156,15 @@ class StepPage(Page):
         for number, line in enumerate(lines):
             yield from self._lines(label if number == 0 else "", line)
 
-    def _num_shown(self, parts: Sequence[object]) -> int:
+    def _num_shown(self, parts: Sequence[object], most: int = MAX_BRIEF_PARTS) -> int:
         """Return how many of them are shown; no single one is left out, as its line says no less."""
-        is_cut = self._is_brief and len(parts) > MAX_BRIEF_PARTS + 1
-        return MAX_BRIEF_PARTS if is_cut else len(parts)
+        is_cut = self._is_brief and len(parts) > most + 1
+        return most if is_cut else len(parts)
+
+    def _formula(self, name: str, formulas: Sequence[InputGradient]) -> str:
+        """Write the formula of the gradient of an argument; "" if it has none."""
+        formula = next((item.formula for item in formulas if item.argument in {name, name.partition("[")[0]}), "")
+        return simplified(formula) if self._is_brief else formula
 
     def _left_out(self, count: int, what: str) -> Iterator[Text]:
         if count:
@@ -167,9 +178,7 @@ class StepPage(Page):
         else:
             yield from self._tensor("to", f"{name}.grad, which was", step.before, ())
 
-    def _outgoing(
-        self, graph: Graph, step: Step, position: int, passed: Passed, formulas: Sequence[InputGradient]
-    ) -> Iterator[Text]:
+    def _outgoing(self, graph: Graph, step: Step, position: int, passed: Passed, formula: str) -> Iterator[Text]:
         edge = graph.nodes[step.node].next_edges[position]
         if edge is None:
             return
@@ -179,9 +188,8 @@ class StepPage(Page):
         slot = f" input {edge.input_nr}" if edge.input_nr else ""
         arrow = "→" if self.unicode else "->"
         yield from self._lines("out", f"{self.visible(name)} {arrow} {self.visible(target)}{slot}", "bold")
-        formula = next((item.formula for item in formulas if item.argument in {name, name.partition("[")[0]}), "")
         if formula:
-            yield from self._noted(f"= {simplified(formula) if self._is_brief else formula}")
+            yield from self._noted(f"= {formula}")
         notes = [_reduction(passed)] if passed.made_shape is not None or passed.made_dtype is not None else []
         if passed.is_changed:
             notes.append("differs from the formula: modified by a hook")

@@ -10,12 +10,12 @@ from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
 
-from gradinspect.analyses.memory.saved_storages import savers_of_storages
+from gradinspect.analyses.memory.odd_copies import OddCopies
+from gradinspect.analyses.structure.call_names import name_of_call
 from gradinspect.analyses.structure.copy_ranges import copy_ranges, format_bytes_between
 from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
 from gradinspect.analyses.structure.folding import Scope, ids_of_copy, later_copies, node_ids, place_of_call
-from gradinspect.analyses.structure.name_folding import format_times, odd_one
 from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.analyses.structure.outline import leaves_of
 from gradinspect.analyses.structure.outline_rows import Link, Row
@@ -23,8 +23,8 @@ from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.analyses.structure.skips import skip_edges
 from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal.text import Part, visible
-from gradinspect.renderers.terminal.trees.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
-from gradinspect.units import format_bytes, format_count, format_flops, format_tensor
+from gradinspect.renderers.terminal.trees.tree_words import ASCII_SYMBOLS, Symbols, call_names, input_nrs
+from gradinspect.units import format_count, format_flops, format_tensor
 
 MAX_REFERENCES = 3
 MAX_INPUTS = 4
@@ -65,6 +65,7 @@ class RowWriter:
             self.roots.setdefault(root.node, []).append(root)
         self.root_nodes = sorted(self.roots)
         self.crossings = crossings(graph)
+        self.odd_copies = OddCopies(graph, saved)
 
     def parts(self, row: Row) -> Iterator[Part]:
         """Yield the parts of a row."""
@@ -114,7 +115,7 @@ class RowWriter:
         if row.call is not None:
             call = self.graph.modules[row.call]
             yield Part("  ")
-            name = self._visible(call_name(self.graph, call))
+            name = self._visible(name_of_call(self.graph, call))
             yield Part(name, "yellow", can_shrink=True, brief=self.ends_of_calls.get(name, name))
             yield Part(f" {self._visible(call.class_name)}", is_optional=True)
         for node_id in row.nodes:
@@ -228,9 +229,8 @@ class RowWriter:
             held = f", {format_bytes_between(min(sizes), max(sizes))}" if max(sizes) else ""
             count = gap + format_count(scope.num_nodes // times, "node")
             yield Part(f"{count}{held} each", "dim", is_optional=True, brief=f"{count} each")
-            odd = odd_one(sizes)
-            if odd is not None:
-                yield Part(f"  {self._about_odd(scope, sizes, odd[0])}", "yellow", can_wrap=True)
+            if odd := self.odd_copies.words(scope):
+                yield Part(f"  {self._visible(odd)}", "yellow", can_wrap=True)
             return
         if not is_open:
             shapes = self._shapes(self.graph.nodes[ids.start].forward_outputs)
@@ -241,36 +241,6 @@ class RowWriter:
         yield Part(count, "dim", is_optional=True, brief=count)
         if leaves and not is_open:
             yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
-
-    def _about_odd(self, scope: Scope, sizes: Sequence[int], copy: int) -> str:
-        """Say how far the odd one out is from the others, or what it counts for them because it saves it first."""
-        shared = self._shared_by_copies(scope)
-        odd = odd_one([size - counted for size, counted in zip(sizes, shared, strict=True)])
-        if odd is None:
-            return f"{self._name_of_copy(scope, copy)}: counts {format_bytes(shared[copy])} that others save too"
-        return f"{self._name_of_copy(scope, odd[0])}: {format_times(odd[1])} the others' bytes"
-
-    def _shared_by_copies(self, scope: Scope) -> list[int]:
-        """Return for each copy the bytes that it counts for later ones too, as it is the first to save them."""
-        copies = copy_ranges(scope)
-        shared = [0] * len(copies)
-        for first, last, num_bytes in self.savers:
-            place = (first - copies[0].start) // len(copies[0])
-            if 0 <= place < len(copies) and last >= copies[place].stop:
-                shared[place] += num_bytes
-        return shared
-
-    @cached_property
-    def savers(self) -> list[tuple[int, int, int]]:
-        """The storages that are held: who saves each first and last, and its bytes."""
-        return list(savers_of_storages(self.graph))
-
-    def _name_of_copy(self, scope: Scope, copy: int) -> str:
-        place = place_of_call(scope)
-        call = None if place is None else (scope.items, *scope.copies)[copy][place]
-        if isinstance(call, Scope) and call.module is not None:
-            return self._visible(call_name(self.graph, self.graph.modules[call.module]))
-        return f"copy {copy + 1:,}"
 
     def _root_label(self, ids: Sequence[int], with_rows: range = NO_IDS) -> Iterator[Part]:
         """Name the roots among some nodes, except those with a row of their own."""
@@ -336,7 +306,7 @@ class RowWriter:
     @cached_property
     def ends_of_calls(self) -> dict[str, str]:
         """The end of each module call's name that no other call's has."""
-        return self._ends_apart((call_name(self.graph, call) for call in self.graph.modules), 1)
+        return self._ends_apart((name_of_call(self.graph, call) for call in self.graph.modules), 1)
 
     def _ends_apart(self, names: Iterable[str], least: int) -> dict[str, str]:
         """Cut each name to the shortest end, of `least` parts or more, that no other one has, unless there is none."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.call_names import name_of_call, short_name
 from gradinspect.analyses.structure.name_folding import fold_name
 from gradinspect.analyses.structure.outline_rows import Link
 from gradinspect.graph import Graph, ModuleCall
@@ -34,17 +34,11 @@ def call_names(graph: Graph, calls: Sequence[ModuleCall], ellipsis: str) -> str:
     """Name one call, or many: by their indices, or by the first and last."""
     first, last = calls[0], calls[-1]
     if len({call.path for call in calls}) == 1 < len(calls):
-        return call_name(graph, msgspec.structs.replace(first, call=1)) + f" calls {first.call} {ellipsis} {last.call}"
+        name = name_of_call(graph, msgspec.structs.replace(first, call=1))
+        return f"{name} calls {first.call} {ellipsis} {last.call}"
     fold = fold_name([short_name(call.path, _caller(graph, call), graph.model_name) for call in calls])
-    names = (call_name(graph, call) for call in dict.fromkeys((first, last)))
+    names = (name_of_call(graph, call) for call in dict.fromkeys((first, last)))
     return fold or f" {ellipsis} ".join(names)
-
-
-def call_name(graph: Graph, call: ModuleCall) -> str:
-    """Name a call by its path relative to the enclosing module, numbered if it is not the first."""
-    return short_name(call.path, _caller(graph, call), graph.model_name) + (
-        f" (call {call.call})" if call.call > 1 else ""
-    )
 
 
 def _caller(graph: Graph, call: ModuleCall) -> str | None:

@@ -37,6 +37,17 @@ def test_a_strip_is_as_long_as_its_title_and_below_all_of_it() -> None:
     assert "paint-order" not in picture
 
 
+def test_a_strip_is_as_long_as_its_title_in_a_wider_font() -> None:
+    """A viewer without Helvetica may have a wider one: the arrow does not pass through the end of the title there."""
+    frame = '<path fill="#ffffff" stroke="black" d="M0,0C0,0 400,0 400,0 400,0 400,40 0,40"/>'
+    text = '<text x="8" y="12" font-size="8.00">31 nodes · 967.6 KiB</text>'  # 74 points in Helvetica, 83 in Verdana
+    svg = f'<svg>\n<g id="clust1" class="cluster">\n{frame}\n{text}\n</g>\n</g>\n</svg>'
+    found = re.search(r'<rect x="8" .*?width="([\d.]+)"', raise_titles(svg))
+
+    assert found is not None
+    assert 83 < float(found[1]) < 95
+
+
 def test_a_strip_ends_within_its_frame() -> None:
     """A strip that is wider than the frame would erase its border and what is beside it."""
     picture = draw(residual_blocks(5), "svg", DrawOptions(depth=2)).content.decode()
