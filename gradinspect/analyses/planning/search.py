@@ -72,6 +72,7 @@ class FoundPlans(Record, frozen=True):
     fitting: tuple[PlanOutcome, ...]  # the cheapest first, each better than those before it; empty: nothing fits
     lowest: PlanOutcome
     num_runs: int
+    tried: tuple[str, ...] = ()  # kinds of changes, in the order in which they were tried
     refused: tuple[str, ...] = ()  # why changes could not be made
     is_cut: bool = False  # the time was over before all was tried
     front: tuple[PlanOutcome, ...] = ()  # of all that were tried: what each work can do, the cheapest first
@@ -146,6 +147,7 @@ class PlanSearch:
             front=front_of(self._done()),
             lowest=self._lowest(),
             num_runs=len(self._outcomes),
+            tried=tuple(dict.fromkeys(change.kind_name for plan in self._outcomes for change in plan.changes)),
             refused=tuple(dict.fromkeys((*self._refused, *failed_checkpoints(self._outcomes)))),
             is_cut=is_cut,
         )

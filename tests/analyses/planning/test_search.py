@@ -227,6 +227,15 @@ def test_where_nothing_fits_the_lowest_is_known() -> None:
     assert modules(search.lowest) == [("h.0", 8, False)]
 
 
+def test_only_what_was_tried_is_listed() -> None:
+    """A program without deletions is not said to have been tried with them."""
+    with_deletions = found(100, RELEASE, DELETION).tried
+
+    assert found(100).tried == ("checkpoints", "bfloat16 saves", "autocast")
+    assert set(with_deletions) == {*found(100).tried, "gradients freed earlier", "deletions"}
+    assert PlanSearch(100, (), (), measured).run(measured(Plan()), ()).tried == ()
+
+
 def test_a_plan_that_breaks_the_program_is_not_proposed() -> None:
     """Whatever it would need."""
 
