@@ -1,5 +1,6 @@
 """What to run, and when to record. Imports no torch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -64,6 +65,7 @@ class Request:
     answers_reads: bool = False  # of a fake scalar that is printed: give it a number
     hint: float | None = None  # the number that every read of a fake scalar gets
     reads: ReadValues | None = None  # what real steps have read, to be read again on fake tensors
+    scratch: Mapping[str, int] | None = None  # of kernels, which earlier runs of the program have measured
     device: str | None = None  # of fake tensors for which the program names none
     keeps_files: bool = False  # put back what the program has written: NOTE [Files are put back] in `kept_files`
     job: FakeJob | None = None  # be this rank of it; the other ranks are not there

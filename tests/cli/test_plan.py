@@ -56,6 +56,37 @@ for _ in range(64):
     loss.backward()
     optimizer.step()
 """
+CACHED = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(64, 256), nn.Linear(256, 64)
+    def forward(self, x, cache):
+        cache.append(x)
+        return self.last(self.first(torch.cat(cache)).relu())[-len(x):]
+
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.h = nn.ModuleList(Block() for _ in range(4))
+    def forward(self, x):
+        cache = []
+        for block in self.h:
+            x = block(x, cache)
+        return x
+
+torch.manual_seed(0)
+net = Cached()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.randn(256, 64)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 FLAT = """
 import torch
 from torch import nn
@@ -183,6 +214,20 @@ def test_a_budget_ends_the_search(tmp_path: Path) -> None:
     assert (status, figures["is_cut"], figures["num_runs"]) == (1, True, 1)
     assert figures["sentence"].startswith("No plan was found in time; the lowest peak is ")
     assert sum(figures["lowest"]["alive"].values()) == figures["peak_bytes"]
+
+
+@pytest.mark.slow
+def test_modules_with_a_cache_are_named_which_cannot_be_checkpointed(tmp_path: Path) -> None:
+    """What they compute again has the cache of the first time; without one they can be."""
+    script = tmp_path / "train.py"
+    script.write_text(CACHED)
+    cached = gradinspect("plan", script, "--fit", "2MiB")
+    script.write_text(CACHED.replace("cache.append(x)", "cache = [x]"))
+    without = gradinspect("plan", script, "--fit", "2MiB")
+
+    assert "Not possible: checkpoint h.0-3 Block" in cached.stdout
+    assert "use_cache=False" in " ".join(cached.stdout.split())
+    assert "Not possible" not in without.stdout
 
 
 @pytest.mark.slow

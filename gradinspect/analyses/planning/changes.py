@@ -57,6 +57,7 @@ class _Change(Record, frozen=True):
     """One change of a program. What a kind of change does beside its code is declared with it."""
 
     rounding: ClassVar[int] = 0  # of gradients: 0 as before, 1 otherwise, 2 in half precision, 3 outputs, too
+    kind_name: ClassVar[str]  # in the plural, in the list of what was tried
 
     def describe(self, times: str) -> str:
         """Say what it changes, with this sign before a number of modules."""
@@ -86,6 +87,7 @@ class _OnBlock(_Change, frozen=True):
 class Checkpoint(_OnBlock, frozen=True, tag="checkpoint"):
     """Some modules compute their forward again in backward, so that what they save need not be held."""
 
+    kind_name: ClassVar[str] = "checkpoints"
     kept: tuple[str, ...] = ()  # operators whose results are held all the same: "aten.mm.default"
     keeps_statistics: bool = False
 
@@ -98,6 +100,7 @@ class Checkpoint(_OnBlock, frozen=True, tag="checkpoint"):
 class CheckpointSegments(_Change, frozen=True, tag="checkpoint segments"):
     """All segments of a Sequential but the last one compute their forward again in backward."""
 
+    kind_name: ClassVar[str] = "checkpoints of segments"
     root: int
     path: str  # of the Sequential; "": it is the outermost module
     class_name: str
@@ -118,6 +121,8 @@ class CheckpointSegments(_Change, frozen=True, tag="checkpoint segments"):
 class Offload(_OnBlock, frozen=True, tag="offload"):
     """What the forward of some modules saves is moved to the CPU, and back in backward."""
 
+    kind_name: ClassVar[str] = "offloads"
+
     def describe(self, times: str) -> str:
         """Say what it changes."""
         return f"offload what {self.modules(times)} saves to the CPU"
@@ -126,6 +131,7 @@ class Offload(_OnBlock, frozen=True, tag="offload"):
 class HalfSaves(_OnBlock, frozen=True, tag="half saves"):
     """What the forward of some modules saves in float32 is held as bfloat16."""
 
+    kind_name: ClassVar[str] = "bfloat16 saves"
     rounding: ClassVar[int] = 2
 
     def describe(self, times: str) -> str:
@@ -136,6 +142,7 @@ class HalfSaves(_OnBlock, frozen=True, tag="half saves"):
 class Autocast(_OnBlock, frozen=True, tag="autocast"):
     """The forward of some modules runs under autocast: products are made of, and saved as, bfloat16."""
 
+    kind_name: ClassVar[str] = "autocast"
     rounding: ClassVar[int] = 3
 
     def describe(self, times: str) -> str:
@@ -146,6 +153,7 @@ class Autocast(_OnBlock, frozen=True, tag="autocast"):
 class ReleaseGradients(_Change, frozen=True, tag="release gradients"):
     """Gradients are freed as soon as the optimizer has used them."""
 
+    kind_name: ClassVar[str] = "gradients freed earlier"
     line: str  # where the program clears them: "train.py:30"
     code: str
 
@@ -183,6 +191,8 @@ class _OnOptimizers(_Change, frozen=True):
 class StepInBackward(_OnOptimizers, frozen=True, tag="step in backward"):
     """Optimizers use each gradient as soon as it is there, and free it: gradients are never there together."""
 
+    kind_name: ClassVar[str] = "steps inside backward"
+
     def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
         """Say what it changes."""
         return f"step {self.names} inside backward, parameter by parameter"
@@ -190,6 +200,8 @@ class StepInBackward(_OnOptimizers, frozen=True, tag="step in backward"):
 
 class WithoutForeach(_OnOptimizers, frozen=True, tag="without foreach"):
     """Optimizers update one parameter after the other: temporary tensors of all are not there together."""
+
+    kind_name: ClassVar[str] = "foreach=False"
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
         """Say what it changes."""
@@ -204,6 +216,7 @@ class WithoutForeach(_OnOptimizers, frozen=True, tag="without foreach"):
 class Fused(_OnOptimizers, frozen=True, tag="fused"):
     """Optimizers update a parameter in one kernel, without temporary tensors, which rounds otherwise."""
 
+    kind_name: ClassVar[str] = "fused=True"
     rounding: ClassVar[int] = 1
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
@@ -219,6 +232,7 @@ class Fused(_OnOptimizers, frozen=True, tag="fused"):
 class DeleteVariable(_Change, frozen=True, tag="delete variable"):
     """A variable that holds memory for nothing is deleted after its last use."""
 
+    kind_name: ClassVar[str] = "deletions"
     name: str
     file: str  # relative to the program's folder
     line: int  # the last one of the statement after which it is deleted
@@ -244,6 +258,7 @@ class DeleteVariable(_Change, frozen=True, tag="delete variable"):
 class ChunkLoss(_Change, frozen=True, tag="chunk loss"):
     """The loss is computed from the projection's input, in chunks, so that all logits are never there at once."""
 
+    kind_name: ClassVar[str] = "chunked loss"
     root: int
     path: str  # of the projection
     chunks: int
@@ -273,6 +288,7 @@ class ChunkLoss(_Change, frozen=True, tag="chunk loss"):
 class SplitBatch(_Change, frozen=True, tag="split batch"):
     """Gradients of smaller batches are added up before the optimizer steps."""
 
+    kind_name: ClassVar[str] = "smaller batches"
     name: str  # of the size
     size: int  # of the whole batch
     parts: int

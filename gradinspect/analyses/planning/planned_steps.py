@@ -1,6 +1,6 @@
 """The record of a run under a plan."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from gradinspect.analyses.memory.step import AliveRow, StepMemory, StorageKind, bytes_by_kind, needed_bytes
@@ -45,6 +45,7 @@ class PlannedSteps(Record, frozen=True):
     can_offload: bool = False  # the program has a device of its own
     other_states: tuple[OtherState, ...] = ()
     optimizer_names: tuple[str, ...] = ()  # of classes
+    scratch: Mapping[str, int] = {}  # of kernels, for later runs
     alternates: bool = False  # optimizers step after backward calls of their own
 
     @property

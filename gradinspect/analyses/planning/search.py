@@ -25,6 +25,7 @@ from gradinspect.analyses.planning.blocks import Block, blocks_of
 from gradinspect.analyses.planning.changes import (
     Autocast,
     Change,
+    Checkpoint,
     CheckpointSegments,
     DeleteVariable,
     HalfSaves,
@@ -37,7 +38,14 @@ from gradinspect.analyses.planning.changes import (
 )
 from gradinspect.analyses.planning.fewest import Fewest
 from gradinspect.analyses.planning.segments import FlatSequence, sequences_of
+from gradinspect.analyses.structure.name_folding import pattern_of
 from gradinspect.graph import Record
+
+_RECOMPUTED = "CheckpointError"  # of torch.utils.checkpoint: not the same tensors were made again
+_CACHE = (
+    " The modules did not make the same tensors when they ran again: something outside of them had changed, such as "
+    "a cache of keys and values, which use_cache=False leaves out."
+)
 
 
 class PlanOutcome(Record, frozen=True):
@@ -64,7 +72,8 @@ class FoundPlans(Record, frozen=True):
     fitting: tuple[PlanOutcome, ...]  # the cheapest first, each better than those before it; empty: nothing fits
     lowest: PlanOutcome
     num_runs: int
-    refused: tuple[str, ...] = ()  # why changes that round could not be made
+    tried: tuple[str, ...] = ()  # kinds of changes, in the order in which they were tried
+    refused: tuple[str, ...] = ()  # why changes could not be made
     is_cut: bool = False  # the time was over before all was tried
     front: tuple[PlanOutcome, ...] = ()  # of all that were tried: what each work can do, the cheapest first
 
@@ -138,7 +147,8 @@ class PlanSearch:
             front=front_of(self._done()),
             lowest=self._lowest(),
             num_runs=len(self._outcomes),
-            refused=tuple(dict.fromkeys(self._refused)),
+            tried=tuple(dict.fromkeys(change.kind_name for plan in self._outcomes for change in plan.changes)),
+            refused=tuple(dict.fromkeys((*self._refused, *failed_checkpoints(self._outcomes)))),
             is_cut=is_cut,
         )
 
@@ -360,6 +370,24 @@ class PlanSearch:
 
     def _fits(self, outcome: PlanOutcome) -> bool:
         return not outcome.failure and outcome.peak_bytes <= self._limit
+
+
+def failed_checkpoints(outcomes: Mapping[Plan, PlanOutcome]) -> list[str]:
+    """Say which modules could not be checkpointed, and why: once for each block, of which most were tried."""
+    found: dict[tuple[str, str], tuple[Checkpoint, str]] = {}
+    for plan, outcome in outcomes.items():
+        changes = [change for change in plan.changes if isinstance(change, Checkpoint)]
+        rest = Plan(changes=tuple(change for change in plan.changes if change not in changes))
+        if not outcome.failure or len(changes) != 1 or rest not in outcomes or outcomes[rest].failure:
+            continue  # something else may have failed
+        change = changes[0]
+        block = change.class_name, pattern_of(change.paths[0])
+        if block not in found or len(change.paths) > len(found[block][0].paths):
+            found[block] = change, outcome.failure
+    return [
+        f"Not possible: {change.describe('x')}. {failure}{_CACHE if _RECOMPUTED in failure else ''}"
+        for change, failure in found.values()
+    ]
 
 
 def _together(offers: Iterable[Change]) -> Iterator[tuple[Change, ...]]:

@@ -25,7 +25,7 @@ from gradinspect.errors import GradInspectError, MissingValuesError, ScriptFaile
 from gradinspect.request import Request
 from gradinspect.runner.branches import WaitingRun
 
-MOST_WAITING = 2  # processes
+MOST_WAITING = 3  # processes: the plain program, what most plans build on, and what is tried
 
 
 class _Begun(NamedTuple):
@@ -53,6 +53,7 @@ class PlannedRuns:
         self._runs = ForkedRuns(request)
         self._begun: dict[Plan, _Begun] = {}
         self._alternates = False
+        self._scratch: dict[str, int] = {}  # of kernels, each measured in one run
         self.start_s = 0.0  # seconds that the last start on fake tensors took
 
     def plain(self) -> PlannedSteps:
@@ -135,7 +136,7 @@ class PlannedRuns:
         while len(self._begun) >= MOST_WAITING:
             self._begun.pop(next(iter(self._begun))).run.close()
         begun = monotonic()
-        request = self._sized(self._request, base)
+        request = self._fake_request(base)
         waits = not request.counts_as_cuda  # what an allocator has reserved depends on all steps
         run = self._runs.waiting(
             request,
@@ -147,6 +148,7 @@ class PlannedRuns:
         except BaseException:
             run.close()
             raise
+        self._scratch.update(plain.scratch)
         self._begun[base] = _Begun(run, plain)
         self.start_s = monotonic() - begun
         return self._begun[base]
@@ -159,7 +161,12 @@ class PlannedRuns:
 
     def _whole(self, plan: Plan) -> PlannedSteps:
         question = questions.planned_steps(self._num_steps, plan)
-        return self._runs.run(self._sized(self._request, plan), question, PlannedSteps, is_silent=True)
+        steps = self._runs.run(self._fake_request(plan), question, PlannedSteps, is_silent=True)
+        self._scratch.update(steps.scratch)
+        return steps
+
+    def _fake_request(self, plan: Plan) -> Request:
+        return replace(self._sized(self._request, plan), scratch=self._scratch)
 
     def real_memory(self, plan: Plan) -> PlannedSteps:
         """Run a plan with values, and measure what the allocator gives out."""

@@ -6,8 +6,9 @@ own, how large only oneDNN knows; other matrix products copy a matrix whose rows
 head of `einsum('ijh,jhf->ihf')`; attention has buffers for each thread. So each is run once, on zeros of the same
 shapes, strides and dtypes, while torch's profiler lists what the allocator gives out. So are some kernels that are
 written in terms of others, and what converts operands of different dtypes. Equal ones are measured once. One that would
-need more than a second or 128 MiB is not, and the report says so. Which operators have scratch was found by running
-torch's own samples of all of them, on torch 2.13.
+need more than a second or 128 MiB is not, and the report says so. What was measured is handed on to later runs of the
+same program, by the text of what was run and on how many threads, as copies of a run have one. Which operators have
+scratch was found by running torch's own samples of all of them, on torch 2.13.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from torch import get_num_threads
 from torch.autograd.profiler import profile
 
 from gradinspect.recording.values.storages import plain_tensors
@@ -130,9 +132,10 @@ def _counter_of(func: Any) -> Callable[[tuple[Any, ...]], int] | None:
 class KernelScratch:
     """Measures kernels, each once."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, earlier: Mapping[str, int] | None = None) -> None:
+        """Start with what earlier runs of the program have measured: bytes, by the text of what was run."""
         self.notes: dict[str, None] = {}
+        self.measured = dict(earlier or {})
         self._known: dict[object, int] = {}
         self._counters: dict[Any, Callable[[tuple[Any, ...]], int] | None] = {}
 
@@ -165,8 +168,16 @@ class KernelScratch:
             is_small = num_bytes <= MAX_TRIAL_BYTES and num_products <= MAX_TRIAL_PRODUCTS
             if not is_small:
                 self.notes[UNKNOWN_SCRATCH] = None
-            self._known[func, looks] = _measured(func, *looks) if is_small else 0
+            self._known[func, looks] = self._measured_once(func, *looks) if is_small else 0
         return self._known[func, looks]
+
+    def _measured_once(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]
+    ) -> int:
+        text = f"{get_num_threads()} {func} {args} {kwargs}"
+        if text not in self.measured:
+            self.measured[text] = _measured(func, args, kwargs)
+        return self.measured[text]
 
 
 def _measured(func: Callable[..., Any], args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> int:

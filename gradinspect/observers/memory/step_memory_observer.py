@@ -14,7 +14,7 @@ gradients. What each of them leaves behind is not looked at: only what the optim
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import FrameType
@@ -128,14 +128,22 @@ class StepMemoryObserver(Observer[StepMemory]):
     def _ledger_of(self, run: Run, before: Iterable[Label], most_marks: int | None) -> Tracker:
         if run.fake is None:
             return AllocatorTracker(self.ledgers, self._maker_now, run.recorder, before, most_marks)
-        counts_numbers = not run.request.counts_as_cuda
         return StorageTracker(
-            self.ledgers, self._maker, counts_numbers=counts_numbers, tells_scratch=run.fake.tell_scratch
+            self.ledgers,
+            self._maker,
+            counts_numbers=not run.request.counts_as_cuda,
+            tells_scratch=run.fake.tell_scratch,
+            scratch=run.request.scratch,
         )
 
     def allocations_of(self, tensors: Iterable[torch.Tensor]) -> list[Allocation]:
         """Return what is known of the memory of some tensors, on fake tensors."""
         return self._tracker.allocations_of(tensors) if isinstance(self._tracker, StorageTracker) else []
+
+    @property
+    def measured_scratch(self) -> Mapping[str, int]:
+        """What was measured of kernels, on fake tensors, for later runs of the program."""
+        return self._tracker.measured_scratch if isinstance(self._tracker, StorageTracker) else {}
 
     @property
     def is_counting(self) -> bool:

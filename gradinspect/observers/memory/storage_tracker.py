@@ -22,7 +22,7 @@ come back to us under a lock of the view: we would wait for ever. The number is 
 Source: VariableHooks::grad_fn in torch/csrc/autograd/variable.cpp, torch 2.13.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from sys import getrefcount
 from types import TracebackType
@@ -91,6 +91,7 @@ class StorageTracker(TorchDispatchMode):
         *,
         counts_numbers: bool = True,
         tells_scratch: Callable[[TellScratch], None] | None = None,
+        scratch: Mapping[str, int] | None = None,
     ) -> None:
         """Set up.
 
@@ -99,6 +100,7 @@ class StorageTracker(TorchDispatchMode):
             maker: Says what runs now, given the operator's name and the backward node that runs.
             counts_numbers: Whether kernels make tensors of the numbers that they are given, as those of the CPU do.
             tells_scratch: Gets a function that notes scratch memory of kernels, as measured in real steps.
+            scratch: What earlier runs of the program have measured of kernels.
         """
         super().__init__()
         note_unknown_allocations()
@@ -109,7 +111,7 @@ class StorageTracker(TorchDispatchMode):
         self._counts_numbers = counts_numbers
         self._may_keep: list[tuple[Any, StorageMaker]] = []  # results. NOTE [Numbers that nodes keep]
         self._tells_scratch = tells_scratch if counts_numbers else None
-        self._scratch = KernelScratch() if counts_numbers else None
+        self._scratch = KernelScratch(scratch) if counts_numbers else None
         self._patches = ExitStack()
         self._last_node: Any = None
         self._made_by_last: set[int] = set()  # keys of what the node that runs has made
@@ -128,6 +130,11 @@ class StorageTracker(TorchDispatchMode):
         """Stop following."""
         super().__exit__(kind, error, trace)
         self._patches.close()
+
+    @property
+    def measured_scratch(self) -> Mapping[str, int]:
+        """What was measured of kernels by now, for later runs of the program."""
+        return {} if self._scratch is None else self._scratch.measured
 
     def label(self, labels: Iterable[Label]) -> None:
         """Note what the memory of some tensors is for."""

@@ -175,4 +175,5 @@ class StepPlanObserver(Observer[PlannedSteps]):
             other_states=self._optimizers.other_states,
             optimizer_names=tuple(self._optimizers.names),
             alternates=self._order.alternates,
+            scratch=self._steps.measured_scratch,
         )

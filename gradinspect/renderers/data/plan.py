@@ -44,6 +44,7 @@ def render_plan_json(report: PlanReport) -> str:
         "lowest": _plan(report, search.lowest, is_tried=False),
         "sentence": "" if search.fitting else lowest_sentence(report),
         "num_runs": search.num_runs,
+        "tried": search.tried,
         "is_cut": search.is_cut,
         "not_counted": report.not_counted,
         "stepping_refused": report.stepping_refused or None,

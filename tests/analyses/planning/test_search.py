@@ -227,6 +227,15 @@ def test_where_nothing_fits_the_lowest_is_known() -> None:
     assert modules(search.lowest) == [("h.0", 8, False)]
 
 
+def test_only_what_was_tried_is_listed() -> None:
+    """A program without deletions is not said to have been tried with them."""
+    with_deletions = found(100, RELEASE, DELETION).tried
+
+    assert found(100).tried == ("checkpoints", "bfloat16 saves", "autocast")
+    assert set(with_deletions) == {*found(100).tried, "gradients freed earlier", "deletions"}
+    assert PlanSearch(100, (), (), measured).run(measured(Plan()), ()).tried == ()
+
+
 def test_a_plan_that_breaks_the_program_is_not_proposed() -> None:
     """Whatever it would need."""
 
@@ -237,6 +246,25 @@ def test_a_plan_that_breaks_the_program_is_not_proposed() -> None:
 
     assert search.fitting == ()
     assert search.lowest.plan == Plan()
+
+
+def test_modules_that_cannot_be_checkpointed_are_named_once() -> None:
+    """Each block with the largest number of its modules that was tried; a cache is a likely reason."""
+
+    def failing(plan: Plan) -> PlanOutcome:
+        for change in plan.changes:
+            if isinstance(change, Checkpoint) and change.class_name == "Block":
+                return PlanOutcome(plan=plan, failure="It failed with CheckpointError.")
+            if isinstance(change, Checkpoint) and change.class_name == "MLP":
+                return PlanOutcome(plan=plan, failure="It failed with KeyError.")
+        return measured(plan)
+
+    refused = PlanSearch(600, USES, KEPT, failing).run(measured(Plan()), ()).refused
+
+    assert len(refused) == 2
+    assert refused[0].startswith("Not possible: checkpoint h.0-7 Block x8. It failed with CheckpointError. The modules")
+    assert "use_cache=False" in refused[0]
+    assert refused[1] == "Not possible: checkpoint h.0-7.mlp MLP x8. It failed with KeyError."
 
 
 def test_a_change_that_is_not_needed_is_not_part_of_the_best_plan() -> None:

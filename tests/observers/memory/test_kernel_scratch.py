@@ -27,6 +27,23 @@ def test_a_kernel_is_asked_once_for_equal_arguments(monkeypatch: pytest.MonkeyPa
     assert len(asked) == 2
 
 
+def test_a_kernel_that_an_earlier_run_has_measured_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan is a run of the same program; a kernel on other shapes, or on another number of threads, is asked."""
+    first, num_threads = KernelScratch(), torch.get_num_threads()
+    monkeypatch.setattr(kernel_scratch, "_measured", lambda *_call: 64)
+    with FakeTensorMode():
+        first.bytes_of(torch.ops.aten.sum.default, (torch.empty(3),), {})
+    monkeypatch.setattr(kernel_scratch, "_measured", lambda *_call: 96)
+    later, copy = KernelScratch(first.measured), KernelScratch(first.measured)
+    with FakeTensorMode():
+        found = [later.bytes_of(torch.ops.aten.sum.default, (torch.empty(size),), {}) for size in (3, 4)]
+        monkeypatch.setattr(kernel_scratch, "get_num_threads", lambda: num_threads + 1)
+        found.append(copy.bytes_of(torch.ops.aten.sum.default, (torch.empty(3),), {}))
+
+    assert found == [64, 96, 96]
+    assert len(first.measured) == 1
+
+
 def test_a_kernel_that_refuses_zeros_has_no_known_scratch() -> None:
     """The program goes on: it may never have given such arguments."""
     scratch = KernelScratch()

@@ -1,5 +1,6 @@
 """Plans on the terminal."""
 
+import pytest
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
@@ -108,6 +109,19 @@ def test_a_search_that_was_cut_short_claims_no_more_than_it_has_tried() -> None:
         "1.0 KiB, made by aten.mm.default, model.py:80. 4 plans tried in the time"
     ) in text
     assert "Tried: " not in text
+
+
+@pytest.mark.parametrize(
+    ("tried", "said"),
+    [(("checkpoints", "deletions"), "Tried: checkpoints, deletions. Not"), ((), "There was nothing to try. Not")],
+)
+def test_what_was_tried_is_listed_where_nothing_fits(tried: tuple[str, ...], said: str) -> None:
+    """And nothing else: what a program does not have was not tried."""
+    search = FoundPlans(limit=1000, plain=PLAIN, fitting=(), lowest=PLAIN, num_runs=1, tried=tried)
+    report = PlanReport(source="train.py", torch_version="2.13", search=search, roots=(), notes=(), not_counted=())
+    text = " ".join(" ".join(line.plain for line in PlanPage(width=80).lines(report)).split())
+
+    assert said in text
 
 
 def test_what_was_measured_has_the_last_word() -> None:

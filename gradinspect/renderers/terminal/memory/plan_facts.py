@@ -17,9 +17,6 @@ from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.units import format_bytes, format_count
 
-_TRIED = (
-    "checkpoints, gradients freed earlier, optimizers that need less, deletions, chunked loss, bfloat16 saves, autocast"
-)
 _OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
 _NOT_SPLIT = "--split NAME"
 _NOT_OFFLOADED = "--device cuda"
@@ -82,7 +79,8 @@ def search_notes(report: PlanReport) -> Iterator[str]:
     if search.is_cut:
         yield f"{cut_sentence(report)}{_not_tried(report)}"
     elif not search.fitting:
-        yield f"Tried: {_TRIED}.{_not_tried(report)}"
+        tried = f"Tried: {', '.join(search.tried)}." if search.tried else "There was nothing to try."
+        yield f"{tried}{_not_tried(report)}"
     elif search.fitting[0] != search.plain and report.stepping_refused:
         yield _not_tried(report).strip()
     if report.offloads:
