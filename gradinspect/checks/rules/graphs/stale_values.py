@@ -298,9 +298,7 @@ def _is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def _later_or_copy(
-    saved: Frame | None, all_saved: str, value: StaleValue, frame: Frame, backward: Frame | None
-) -> str:
+def _later_or_copy(saved: Frame | None, all_saved: str, value: StaleValue, frame: Frame, backward: Frame | None) -> str:
     """Advise on a write that autograd does not record: after backward, or to other memory than what was saved.
 
     It can move after backward if it stands before it in the same function, and after the line that saved.
