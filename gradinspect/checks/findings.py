@@ -179,7 +179,8 @@ def line_of(frame: Frame | None) -> str:
 def selected(findings: Sequence[Finding], only: Sequence[str], skip: Sequence[str]) -> tuple[Finding, ...]:
     """Keep the requested findings; what several calls show on the same lines counts once.
 
-    A code also stands for all those that begin with it: GI1.
+    So does what an earlier call shows on some of the lines: one list then, and three of them later. A code also stands
+    for all those that begin with it: GI1.
     """
     unique: dict[tuple[str, tuple[Place, ...]], Finding] = {}
     for finding in findings:
@@ -187,8 +188,16 @@ def selected(findings: Sequence[Finding], only: Sequence[str], skip: Sequence[st
     return tuple(
         finding
         for finding in unique.values()
-        if finding.code.startswith(tuple(only) or EVERY_CODE) and not (skip and finding.code.startswith(tuple(skip)))
+        if finding.code.startswith(tuple(only) or EVERY_CODE)
+        and not (skip and finding.code.startswith(tuple(skip)))
+        and not any(_is_part(finding, other) for other in unique.values())
     )
+
+
+def _is_part(finding: Finding, other: Finding) -> bool:
+    """Return whether another finding says the same, of more lines."""
+    is_less = finding.code == other.code and set(finding.places) < set(other.places)
+    return is_less and bool(finding.subjects) and set(finding.subjects) <= set(other.subjects)
 
 
 def check_codes(given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ GI102  optimizer stepped between forward and backward
   why       D.0.weight and D.2.weight, saved for backward at gan.py:13, were
             modified afterwards by opt_d.step(), so this backward will fail.
             (AddmmBackward0 saved version 1; now they are at version 2.)
-  do        Compute gan.py:13 and what gan.py:14 makes of it again after
+  do        Compute gan.py:13 and what gan.py:14 makes of that again after
             opt_d.step() at gan.py:18. Or call opt_d.step() after
             loss_g.backward() at gan.py:20, if the gradients of both should
             update these weights.

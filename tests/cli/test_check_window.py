@@ -28,9 +28,10 @@ def test_every_optimizer_steps_twice(tmp_path: Path) -> None:
         "        opt_g.step()\n    print(step)\n",
     )
 
-    assert output.splitlines()[-3:] == [
+    assert output.splitlines()[-4:] == [
         "99",
-        "Only counted: 54 of 120 backward calls, on lines that had been looked at.",
+        "Only counted: 54 of 120 backward calls, on lines that had been looked at; an",
+        "  evaluation between them was not looked at.",
         "No problems found in 120 backward calls of train.py",
     ]
 
@@ -46,7 +47,8 @@ def test_two_steps_of_accumulated_gradients(tmp_path: Path) -> None:
     )
 
     assert output == (
-        "Only counted: 96 of 300 backward calls, on lines that had been looked at.\n"
+        "Only counted: 96 of 300 backward calls, on lines that had been looked at; an\n"
+        "  evaluation between them was not looked at.\n"
         "No problems found in 300 backward calls of train.py\n"
     )
 
@@ -114,7 +116,7 @@ def test_the_program_stops_where_its_next_graph_begins(tmp_path: Path) -> None:
         "    print(step)\n    loss.backward()\n    print(loss.item() * 0)\n",
     )
 
-    assert [line.lstrip("-") for line in output.splitlines()[:-2]] == [
+    assert [line.lstrip("-") for line in output.splitlines()[:-3]] == [
         text for step in range(300) for text in (str(step), "0.0")
     ]
 

@@ -108,6 +108,9 @@ def arriving_norm(ran: NodeGradients) -> float | None:
 
 def norm_of_all(gradients: Sequence[Measured]) -> float | None:
     """Return the norm of several gradients; None if there are none, or one was not measured."""
+    if len(gradients) == 1:  # nearly always
+        only = gradients[0]
+        return only.norm if isinstance(only, GradientStats) else None
     norms = [stats.norm for stats in known(gradients)]
     return hypot(*norms) if norms and not is_any_unmeasured(gradients) else None
 
@@ -131,7 +134,9 @@ def unmeasured_notes(graph: Graph) -> tuple[str, ...]:
     """Say in sentences what was not measured, and why: never a finding."""
     reasons: Counter[str] = Counter()
     for ran in gradients_of(graph).nodes:
-        reasons.update({one for one in (*ran.incoming, *ran.outgoing) if isinstance(one, str)})
+        unmeasured = [one for one in (*ran.incoming, *ran.outgoing) if isinstance(one, str)]
+        if unmeasured:
+            reasons.update(set(unmeasured))
     texts = (
         f"Gradients at {format_count(number, 'node')} were not measured: {reason.rstrip('.')}."
         for reason, number in reasons.most_common()

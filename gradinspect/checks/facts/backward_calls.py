@@ -123,7 +123,7 @@ class LaterRound(NamedTuple):
 class UnusedHistory(NamedTuple):
     """Graphs that are kept although no backward goes through them."""
 
-    kept: KeptHistory
+    kept: Sequence[KeptHistory]
     backward: Frame | None = None
 
 

@@ -49,9 +49,13 @@ def _is_weight(graph: Graph, node_id: int) -> bool:
 
 def only_behind(graph: Graph, node_id: int) -> list[int]:
     """List the leaves that gradients reach only through one node."""
+    return sorted(number for number in all_only_behind(graph, node_id) if graph.nodes[number].leaf is not None)
+
+
+def all_only_behind(graph: Graph, node_id: int) -> set[int]:
+    """Collect the nodes that gradients reach only through one node, which is one of them."""
     behind = reached(graph, [node_id], avoided=None)
-    around = reached(graph, [root.node for root in graph.roots], avoided=node_id)
-    return sorted(number for number in behind - around if graph.nodes[number].leaf is not None)
+    return behind - reached(graph, [root.node for root in graph.roots], avoided=node_id)
 
 
 def reached(graph: Graph, starts: Sequence[int], avoided: int | None) -> set[int]:

@@ -5,12 +5,14 @@ gradient reaches, whether its value reached the loss at all, and the call that d
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 OUTSIDE = -1  # a tensor that no call was seen to make
 NO_LEAF = -1
+MOST_NAMES = 4096  # of functions, of which the short ones are kept
 NORMAL = "torch.normal"  # its result has a graph, in which its derivative is zero
 _FROM_PYTHON = frozenset(("tensor", "as_tensor", "asarray", "full", "new_tensor", "scalar_tensor", "from_numpy"))
 
@@ -69,6 +71,7 @@ class FlowOutcome(NamedTuple):
     into: int = NO_LEAF  # the leaf that its value became after the cut
 
 
+@lru_cache(maxsize=MOST_NAMES)  # it is asked for of each call, and there are few functions
 def short_name(op: str) -> str:
     """Shorten a function's name: `torch.Tensor.data.__get__` is `data`, `torch.Tensor.add_` is `add_`."""
     return op.removesuffix(".__get__").removesuffix(".__set__").rpartition(".")[2]

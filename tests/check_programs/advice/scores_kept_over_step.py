@@ -1,5 +1,5 @@
 # expect: GI102
-# advice: Compute scores_kept_over_step.py:15 and what scores_kept_over_step.py:17 makes of it again
+# advice: Compute scores_kept_over_step.py:15 and what scores_kept_over_step.py:17 makes of that again
 # lines: saved=15 written=20 backward=24
 import torch
 from torch import nn

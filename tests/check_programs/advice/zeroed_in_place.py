@@ -1,5 +1,4 @@
 # expect: GI101
-# expect: GI101
 # advice: gate = gate.clone()
 # never: zero in place
 # never: Use zero

@@ -5,11 +5,12 @@ Without a graph, what a layer in train mode makes may be meant so: samples of a 
 again, targets of a teacher, actions of a policy. So it counts only if it is compared with labels without a graph as
 well, as an evaluation does, after an optimizer has stepped. Silent are programs that know of the mode: that put the
 layer into eval mode anywhere, or into train mode after the last step. The loss of the batch that was just trained on is
-no evaluation either.
+no evaluation either, and labels that are all the same, as a discriminator has them for what a generator makes, or that
+the scores were made from, as by a generator of classes, are none of data.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
@@ -110,11 +111,22 @@ class EvaluationLog:
         active = [(one, layer) for one in known if (layer := one.layer()) is not None]
         if not active or any(self.is_meant(layer) for _, layer in active):
             return
-        if function in _LOSSES and self._trained == (_outline(second) or ()):
+        if (function in _LOSSES and self._trained == (_outline(second) or ())) or self._is_made_up(second, behind):
             return
         seen.num_calls += 1
         for one, _ in active:
             seen.layers.setdefault(one.kind, one.line)
+
+    def _is_made_up(self, labels: torch.Tensor, behind: Collection[int]) -> bool:
+        """Return whether some labels are none of data: they have one value, or the scores were made from them."""
+        made = self._flow.read(labels).call
+        if made in behind and made != OUTSIDE and not ops.is_floating_point(labels):
+            return True
+        if not is_small_and_readable(labels, MOST_ELEMENTS) or ops.numel(labels) < 2:  # one has one
+            return False
+        with unobserved():
+            values = ops.detach(labels)
+            return bool(ops.item(ops.all(ops.eq(values, ops.getitem(ops.flatten(values), 0)))))
 
     def _is_choice(self, made: int) -> bool:
         """Return whether a call chooses a class, perhaps as one of two results."""

@@ -107,9 +107,7 @@ class UnusedGraphs:
 
     def findings(self) -> Iterator[Finding]:
         """Report what was still kept when it was last looked for."""
-        for holder, _ in self._held:
-            if holder.num_rounds:
-                yield from findings_on(UnusedHistory(holder, self._backward))
+        yield from findings_on(UnusedHistory([one for one, _ in self._held if one.num_rounds], self._backward))
 
     @property
     def _patience(self) -> int:

@@ -54,9 +54,8 @@ def objective_facts(calls: Sequence[Call], root: Read, known: LossContext, backw
             subtracted=line(advantage.subtracted), scored=line(advantage.scored), used=line(advantage.used),
             backward=backward,
         )  # fmt: skip
-    optimizers = live_optimizers()
-    is_minimized = bool(optimizers) and not any(map(maximizes, optimizers))
-    for product in rewarded_losses(calls, root, code_of) if is_minimized else ():
+    products = list(rewarded_losses(calls, root, code_of))
+    for product in products if products and _is_minimized() else ():
         yield RewardMinimized(factor=product.factor, used=line(product.number), backward=backward)
     for target in chosen_targets(calls, root, known.is_held):
         yield AttachedTarget(
@@ -73,3 +72,9 @@ def objective_facts(calls: Sequence[Call], root: Read, known: LossContext, backw
             coded=None if lookup.coded == OUTSIDE else line(lookup.coded), compared=line(lookup.compared),
             used=line(lookup.used), backward=backward,
         )  # fmt: skip
+
+
+def _is_minimized() -> bool:
+    """Return whether there are optimizers, and all of them minimize; to find them takes 50 ms of each backward call."""
+    optimizers = live_optimizers()
+    return bool(optimizers) and not any(map(maximizes, optimizers))

@@ -34,6 +34,18 @@ def epoch_loop(frame: FrameType) -> EpochLoop | None:
     return None
 
 
+def outer_passes(frame: FrameType) -> tuple[int, ...]:
+    """Return what tells one pass of the loops around the innermost one from another: what their variables hold."""
+    loops = [(one, user) for user in user_frames(frame) for one in _loops(user)]
+    values = (
+        _value_in(name.id, user)
+        for loop, user in loops[1:]
+        for name in ast.walk(loop.target)
+        if isinstance(name, ast.Name)
+    )
+    return tuple(value if type(value) is int else id(value) for value in values)
+
+
 def _loops(frame: FrameType) -> Iterator[ast.For]:
     """Yield the loops around the line that a frame runs, the innermost first, within its function."""
     for one in enclosing(frame.f_code.co_filename, frame.f_lineno):
@@ -72,14 +84,17 @@ def _object(node: ast.expr, frame: FrameType) -> Any:
         case ast.Constant(value=value):
             return value
         case ast.Name(id=name):
-            variables = local_variables(frame)
-            return variables.get(name, frame.f_globals.get(name))
+            return _value_in(name, frame)
         case ast.Attribute(value=inner, attr=name):
             return _attributes(_object(inner, frame)).get(name)
         case ast.Subscript(value=inner, slice=ast.Constant(value=str(key))):
             found = _object(inner, frame)
             return found.get(key) if type(found) is dict else None
     return None
+
+
+def _value_in(name: str, frame: FrameType) -> Any:
+    return local_variables(frame).get(name, frame.f_globals.get(name))
 
 
 def _attributes(owner: object) -> dict[str, Any]:

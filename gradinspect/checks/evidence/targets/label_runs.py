@@ -5,16 +5,20 @@ Each batch is to be a small picture of the data. Where nearly all labels of a ba
 some batches, and others follow, the examples came in the order of their classes. The labels of a discriminator change
 with each call, real and made up, and have runs of one; those of a sequence belong to one document, so only one label
 for each example counts. With a few examples in a batch it may be chance. What was chosen by a policy is weighed by
-rewards, so losses that are not reduced are left out.
+rewards, so losses that are not reduced are left out. Where a class follows another only as a loop around the batches
+goes on, as that over the tasks of a model that learns one after the other, the program asks for it.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.arguments.given import argument, reduction_of
+from gradinspect.checks.evidence.rates.epoch_loops import outer_passes
 from gradinspect.checks.evidence.targets.uninformative import OF_CLASSES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
@@ -39,6 +43,7 @@ class _Seen(Struct):
     loss: str
     shares: list[float] = []  # of the class that most labels of a batch have
     classes: list[float] = []  # these classes
+    passes: list[tuple[int, ...]] = []  # of the loops around the one over batches
     num_labels: int = 0
     is_other: bool = False  # not one label for each example
     made: int | None = None
@@ -71,6 +76,7 @@ class LabelRunLog:
         seen.is_other = not is_plain or not self._limit.allows(target, number)
         if not seen.is_other and target.shape[0] >= LEAST_LABELS:
             seen.made = self._flow.made_at(target)
+            seen.passes.append(outer_passes(sys._getframe(1)))
             self._read(seen, target)
 
     def _read(self, seen: _Seen, target: torch.Tensor) -> None:
@@ -92,8 +98,14 @@ class LabelRunLog:
             kinds = set(seen.classes)
             largest = max(seen.classes.count(one) for one in kinds) / num_calls
             is_apart = largest <= MOST_SHARE and 1 - share <= MOST_LEFT * (1 - largest)
-            if is_apart and num_calls >= _LEAST_RUN * num_runs:
+            if is_apart and num_calls >= _LEAST_RUN * num_runs and not _follows_loops(seen):
                 yield LabelRuns(
                     loss=seen.loss, num_calls=num_calls, num_kinds=len(kinds), num_runs=num_runs, share=share,
                     labels=seen.num_labels // num_calls, made=frame_of(seen.made), used=frame_of(number),
                 )  # fmt: skip
+
+
+def _follows_loops(seen: _Seen) -> bool:
+    """Return whether each class begins with a pass of a loop around the batches."""
+    calls = list(zip(seen.classes, seen.passes, strict=False))
+    return all(before[1] != after[1] for before, after in pairwise(calls) if before[0] != after[0])

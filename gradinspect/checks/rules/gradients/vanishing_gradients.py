@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, norm_of_all
 from gradinspect.checks.facts.backward_calls import BackwardEnded
-from gradinspect.checks.facts.dead_units import only_behind
+from gradinspect.checks.facts.dead_units import all_only_behind
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.gradients.gradient_causes import written_operator
@@ -82,11 +82,18 @@ def vanishing_findings(ended: BackwardEnded) -> Iterator[Finding]:
     """Report the end of a row behind which parameters get next to nothing."""
     graph = ended.graph
     activations = frozenset(nodes_named(graph, ACTIVATIONS))
+    without_leaf: set[int] = set()  # nodes behind which there is none of their own; of a long recurrence, nearly all
     for row in _rows(graph, activations) if len(activations) >= LEAST_ROW else ():
-        leaves = only_behind(graph, row.last)
+        if row.last in without_leaf:
+            continue
+        behind = all_only_behind(graph, row.last)
+        leaves = sorted(number for number in behind if graph.nodes[number].leaf is not None)
+        if not leaves:
+            without_leaf |= behind
+            continue
         share = row.went / row.came
         is_sgd = all(ended.method_of(number) == "SGD" for number in leaves)
-        if leaves and share <= (LEFT_BY_SGD if is_sgd else LEFT_BY_OTHERS):
+        if share <= (LEFT_BY_SGD if is_sgd else LEFT_BY_OTHERS):
             yield _finding(ended, row, leaves, is_sgd=is_sgd)
             return
 

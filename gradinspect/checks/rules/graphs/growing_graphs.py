@@ -11,13 +11,14 @@ from gradinspect.checks.facts.backward_calls import (
     was_made_since,
 )
 from gradinspect.checks.facts.graphs import KeptHistory
-from gradinspect.checks.findings import Finding, Place, line_of, place_of
+from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.graphs.carried_state import Join, carried_remedy, carrier_of, joins_in_time
 from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
 
-MAX_STORES = 2  # lines that are shown
+MAX_STORES = 2  # lines of one container that are shown
+MAX_STORED = 4  # of all
 
 GROWING = Rule(
     code="GI801",
@@ -55,22 +56,23 @@ def growing_findings(later: LaterRound) -> Iterator[Finding]:
     for holder in kept:
         if holder.held_by == "gradient":
             yield _gradient(holder, rounds[-1].frame, backward)
-        elif holder.adds or holder.num_rounds > 1:
-            yield _held(holder, backward)
+    held = [one for one in kept if one.held_by != "gradient" and (one.adds or one.num_rounds > 1)]
+    for alike in _alike(held):
+        yield _held(alike, backward)
 
 
 def unused_findings(unused: UnusedHistory) -> Iterator[Finding]:
     """Report graphs that are kept although no backward goes through them."""
-    holder, backward = unused
-    graphs = format_count(holder.num_tensors, "tensor")
-    what = f"what {line_of(holder.stores[0])} stores" if holder.stores else f"what {holder.name} holds"
-    yield GROWING.finding(
-        text=f"{holder.name} holds {graphs} with a graph that no backward has gone through, although later graphs have "
-        "been. Each keeps everything that its graph saved.",
-        places=(*_stored(holder), *place_of("backward", backward)),
-        remedy=f"Compute under torch.no_grad() {what}, or store it without history: item() or detach().",
-        subjects=(holder.name,),
-    )
+    for holders in _alike(unused.kept):
+        names, lines = _names(holders), _lines_that_store(holders)
+        what = f"what {lines} {_verb('store', holders)}" if lines else f"what {names} {_verb('hold', holders)}"
+        yield GROWING.finding(
+            text=f"{_hold(holders)} with a graph that no backward has gone through, although later graphs have been. "
+            "Each keeps everything that its graph saved.",
+            places=(*_stored(holders), *place_of("backward", unused.backward)),
+            remedy=f"Compute under torch.no_grad() {what}, or store it without history: item() or detach().",
+            subjects=[holder.name for holder in holders],
+        )
 
 
 GROWING_JUDGE = Judge(LaterRound, growing_findings)
@@ -122,20 +124,57 @@ def _joined(  # everything about one join
     )
 
 
-def _held(holder: KeptHistory, backward: Frame | None) -> Finding:
-    tensors = format_count(holder.num_tensors, "tensor")
-    remedy = f"Store in {holder.name} a number or a tensor without history: item() or detach()."
-    if holder.stores:
-        remedy = f"At {line_of(holder.stores[0])}, store a number or a tensor without history: item() or detach()."
-    elif holder.made is not None:
-        remedy = f"{line_of(holder.made)} makes what {holder.name} holds: keep a number of it, or a tensor without "
-        remedy += "history, by item() or detach()."
+def _alike(holders: Sequence[KeptHistory]) -> list[list[KeptHistory]]:
+    """Part what keeps graphs by whether the lines are known that store them, or that make them.
+
+    The losses, scores and sums of one evaluation are one mistake, in as many places.
+    """
+    stored = [one for one in holders if one.stores]
+    made = [one for one in holders if not one.stores and one.made is not None]
+    unknown = [one for one in holders if not one.stores and one.made is None]
+    return [_by_line(group) for group in (stored, made, unknown) if group]
+
+
+def _by_line(holders: Sequence[KeptHistory]) -> list[KeptHistory]:
+    def line(holder: KeptHistory) -> tuple[str, int]:
+        frame = holder.stores[0] if holder.stores else holder.made
+        return ("", 0) if frame is None else (frame.file, frame.line)
+
+    return sorted(holders, key=line)
+
+
+def _names(holders: Sequence[KeptHistory]) -> str:
+    return listed(list(dict.fromkeys(holder.name for holder in holders)))
+
+
+def _hold(holders: Sequence[KeptHistory]) -> str:
+    tensors = format_count(sum(holder.num_tensors for holder in holders), "tensor")
+    return f"{_names(holders)} {_verb('hold', holders)} {tensors}"
+
+
+def _verb(verb: str, holders: Sequence[KeptHistory]) -> str:
+    return f"{verb}s" if len(holders) == 1 else verb
+
+
+def _lines_that_store(holders: Sequence[KeptHistory]) -> str:
+    lines = list(dict.fromkeys(line_of(holder.stores[0]) for holder in holders if holder.stores))
+    return listed(lines) if lines else ""
+
+
+def _held(holders: Sequence[KeptHistory], backward: Frame | None) -> Finding:
+    names, lines, made = _names(holders), _lines_that_store(holders), holders[0].made
+    remedy = f"Store in {names} a number or a tensor without history: item() or detach()."
+    if lines:
+        remedy = f"At {lines}, store a number or a tensor without history: item() or detach()."
+    elif made is not None:
+        made_at = listed(list(dict.fromkeys(line_of(holder.made) for holder in holders)))
+        remedy = f"{made_at} {_verb('make', holders)} what {names} {_verb('hold', holders)}: keep a number of it, or a "
+        remedy += "tensor without history, by item() or detach()."
     return GROWING.finding(
-        text=f"{holder.name} holds {tensors} with the graph of an earlier backward, along with everything that such a "
-        "graph keeps.",
-        places=(*_stored(holder), *place_of("backward", backward)),
+        text=f"{_hold(holders)} with the graph of an earlier backward, along with everything that such a graph keeps.",
+        places=(*_stored(holders), *place_of("backward", backward)),
         remedy=remedy,
-        subjects=(holder.name,),
+        subjects=[holder.name for holder in holders],
     )
 
 
@@ -149,9 +188,12 @@ def _gradient(holder: KeptHistory, earlier: Frame | None, backward: Frame | None
     )
 
 
-def _stored(holder: KeptHistory) -> tuple[Place, ...]:
-    made = () if holder.stores else place_of("made", holder.made)
-    return (*(place for frame in holder.stores[:MAX_STORES] for place in place_of("stored", frame)), *made)
+def _stored(holders: Sequence[KeptHistory]) -> tuple[Place, ...]:
+    most = MAX_STORES if len(holders) == 1 else 1
+    stored = [frame for holder in holders for frame in holder.stores[:most]][:MAX_STORED]
+    made = [] if stored else [holder.made for holder in holders[:MAX_STORED]]
+    places = [*(place for frame in stored for place in place_of("stored", frame))]
+    return tuple(dict.fromkeys((*places, *(place for frame in made for place in place_of("made", frame)))))
 
 
 def _frame(graph: Graph, node: Node) -> Frame | None:

@@ -23,6 +23,7 @@ from gradinspect.checks.rules.graphs.carried_state import call_in, carried_remed
 from gradinspect.graph import Frame, Graph, frame_of
 
 MAX_WRITES = 4  # lines that are shown
+MAX_SAVED = 4
 _NUMBER = re.compile(  # as `ast.unparse` writes it
     r"-?([\d.]+(e[-+]\d+)?|float\([^()]*\)|(math|np|numpy|torch)\.(inf|nan)|torch\.finfo\(.*\)\.(min|max))|True|False"
 )
@@ -97,16 +98,17 @@ UNTRACKED = Rule(
 
 
 def stale_findings(stale: StaleGraph) -> Iterator[Finding]:
-    """Make one finding of all values that were saved on one line and written on the same lines."""
+    """Make one finding of all values that the same lines have written to, and that the same change repairs."""
     graph, values, backward, calls, holds = stale
 
     def key(value: StaleValue) -> tuple[str, str, str]:
-        return _rule(value).code, line_of(_saved_at(graph, value)), str([*_lines(value)])
+        return _rule(value).code, str([*_lines(value)]), _remedy(graph, value, [""], backward, calls, holds)
 
-    ordered = sorted(enumerate(values), key=lambda item: (key(item[1]), -item[1].node, item[0]))
-    for _, group in groupby(ordered, key=lambda item: key(item[1])):
-        chosen = [value for _, value in group]
-        yield _finding(graph, chosen, backward, _remedy(graph, chosen[0], backward, calls, holds))
+    keyed = [(key(value), -value.node, number) for number, value in enumerate(values)]
+    for _, group in groupby(sorted(keyed), key=lambda item: item[0]):
+        chosen = [values[number] for *_, number in group]
+        remedy = _remedy(graph, chosen[0], _saved_lines(graph, chosen), backward, calls, holds)
+        yield _finding(graph, chosen, backward, remedy)
 
 
 JUDGE = Judge(StaleGraph, stale_findings)
@@ -114,11 +116,16 @@ JUDGE = Judge(StaleGraph, stale_findings)
 
 def _finding(graph: Graph, values: Sequence[StaleValue], backward: Frame | None, remedy: str) -> Finding:
     first = values[0]
-    saved, called = _saved_at(graph, first), caller_in(graph, graph.nodes[first.node], backward)
+    by_line = {line_of(_saved_at(graph, value)): value for value in reversed(values)}
+    saved = [
+        place
+        for value in [*reversed(by_line.values())][:MAX_SAVED]
+        for place in place_of("saved", _saved_at(graph, value), caller_in(graph, graph.nodes[value.node], backward))
+    ]
     return _rule(first).finding(
         text=_why(graph, values),
         places=(
-            *place_of("saved", saved, called),
+            *saved,
             *place_of("shared", first.shared),
             *_written(first, backward),
             *place_of("backward", backward),
@@ -146,6 +153,11 @@ def _saved_at(graph: Graph, value: StaleValue) -> Frame | None:
     return None if frame is None else graph.frames[frame]
 
 
+def _saved_lines(graph: Graph, values: Sequence[StaleValue]) -> list[str]:
+    """List the lines that saved, in the order in which they ran."""
+    return list(dict.fromkeys(line_of(_saved_at(graph, value)) for value in values))
+
+
 def _lines(value: StaleValue) -> dict[str, Frame]:
     return {line_of(write.frame): write.frame for write in value.writes if write.frame is not None}
 
@@ -168,24 +180,25 @@ def _versions(value: StaleValue) -> str:
 def _why(graph: Graph, values: Sequence[StaleValue]) -> str:
     """Say what was modified by what, and then which node it belongs to."""
     first = values[0]
-    node, frame = graph.nodes[first.node].name, _saved_at(graph, first)
+    nodes = listed(list(dict.fromkeys(graph.nodes[value.node].name for value in values)))
+    lines = [] if _saved_at(graph, first) is None else _saved_lines(graph, values)
     labels = list(dict.fromkeys(value.label for value in values))
     are_many = len(labels) > 1
     ops = listed(list(dict.fromkeys(write.op for write in first.writes)), 3) if first.writes else ""
     step = _optimizer(first)
     by = f"{step.optimizer}.step()" if step is not None else ops or "code outside torch, such as NumPy"
-    saved = "saved for backward" if frame is None else f"saved for backward at {line_of(frame)}"
+    saved = f"saved for backward at {listed(lines)}" if lines else "saved for backward"
     what = f"{_begun(listed(labels))}, {saved}, {'were' if are_many else 'was'} modified afterwards by {by}"
     if first.expected_version is None:
         version = "their versions" if are_many else "its version"
         return (
-            f"{what}, which does not raise {version}: gradients will be wrong, and torch raises no error. ({node} "
+            f"{what}, which does not raise {version}: gradients will be wrong, and torch raises no error. ({nodes} "
             f"saved {'them' if are_many else 'it'}.)"
         )
     then = _version_list({value.expected_version for value in values if value.expected_version is not None})
     now = _version_list({value.version for value in values})
     are = "they are" if are_many else "it is"
-    return f"{what}, so this backward will fail. ({node} saved {then}; now {are} at {now}.)"
+    return f"{what}, so this backward will fail. ({nodes} saved {then}; now {are} at {now}.)"
 
 
 def _begun(labels: str) -> str:
@@ -197,11 +210,16 @@ def _version_list(versions: set[int]) -> str:
     return f"version{'s' if len(versions) > 1 else ''} {listed(list(map(str, sorted(versions))))}"
 
 
-def _remedy(
-    graph: Graph, value: StaleValue, backward: Frame | None, calls: Sequence[EarlierCall], holds: HoldsOf
+def _remedy(  # everything about one change
+    graph: Graph,
+    value: StaleValue,
+    saved: Sequence[str],
+    backward: Frame | None,
+    calls: Sequence[EarlierCall],
+    holds: HoldsOf,
 ) -> str:
     """Say what to change: what one iteration hands on to the next, when to compute, or how to write."""
-    saved, node = _saved_at(graph, value), graph.nodes[value.node]
+    node, all_saved = graph.nodes[value.node], listed(saved)
     rounds = [call for call in calls if was_made_before(node, call) and line_of(call.frame) == line_of(backward)]
     carried = joins_in_time(graph, rounds[-1]) if rounds and node.identity in rounds[-1].nodes else []
     if carried:
@@ -211,24 +229,24 @@ def _remedy(
     if rounds and frame is not None:  # it was computed before the loop in which it is written
         what = f"{step.optimizer}.step()" if step is not None else f"{line_of(frame)}"
         return (
-            f"Compute {line_of(saved)}, and what it reads, inside the loop, so that it is made anew after {what}; or "
-            f"run {what} once, after the loop."
+            f"Compute {all_saved}, and all that is read there, inside the loop, so that it is made anew after {what}; "
+            f"or run {what} once, after the loop."
         )
     if step is not None:
         call = "backward" if backward is None else call_in(backward)
         last = value.writes[-1]
         steps = listed(list(dict.fromkeys(f"{one.optimizer}.step()" for one in value.writes)))
         loss = frame_of(graph, graph.nodes[graph.roots[0].node]) if graph.roots else None
-        rest = "" if loss is None or loss == saved else f" and what {line_of(loss)} makes of it"
+        rest = "" if loss is None or line_of(loss) in saved else f" and what {line_of(loss)} makes of that"
         return (
-            f"Compute {line_of(saved)}{rest} again after {last.optimizer}.step() at {line_of(last.frame)}. Or call "
+            f"Compute {all_saved}{rest} again after {last.optimizer}.step() at {line_of(last.frame)}. Or call "
             f"{steps} after {call} at {line_of(backward)}, if the gradients of both should update these weights."
         )
     if frame is None:
         return "Look for code that writes to it outside torch, such as NumPy or another thread, and give it a copy."
     if value.writes[0].is_tracked or "out=" in frame.code.replace(" ", ""):
         return _out_of_place(value, frame, holds)
-    return _later_or_copy(graph, value, frame, backward)
+    return _later_or_copy(_saved_at(graph, value), all_saved, value, frame, backward)
 
 
 def _out_of_place(value: StaleValue, frame: Frame, holds: HoldsOf) -> str:
@@ -280,12 +298,12 @@ def _is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def _later_or_copy(graph: Graph, value: StaleValue, frame: Frame, backward: Frame | None) -> str:
+def _later_or_copy(saved: Frame | None, all_saved: str, value: StaleValue, frame: Frame, backward: Frame | None) -> str:
     """Advise on a write that autograd does not record: after backward, or to other memory than what was saved.
 
     It can move after backward if it stands before it in the same function, and after the line that saved.
     """
-    where, saved = line_of(frame), _saved_at(graph, value)
+    where = line_of(frame)
     is_movable = (
         backward is not None
         and (frame.file, frame.function) == (backward.file, backward.function)
@@ -297,13 +315,13 @@ def _later_or_copy(graph: Graph, value: StaleValue, frame: Frame, backward: Fram
         copy = f"At {where}, call the module in eval mode, or run it after {line_of(backward)}."
         return move if is_movable else copy
     is_named = saved is not None and value.label in read_names(saved.code)
-    copy = f"use {value.label}.clone() at {line_of(saved)}, so that backward still has the values it needs."
+    copy = f"use {value.label}.clone() at {all_saved}, so that backward still has the values it needs."
     if is_named:
         return f"{move[:-1]}; in that case {copy}" if is_movable else f"{copy[0].upper()}{copy[1:]}"
     if is_movable:
         return move
     name = value.label
     return (
-        f"Compute with a new tensor instead of writing to {name} at {where}, or compute {line_of(saved)} again after "
-        "the write."
+        f"Compute with a new tensor instead of writing to {name} at {where}, or compute {all_saved} again after the "
+        "write."
     )

@@ -15,7 +15,8 @@ RUNS = Rule(
     "loss is low within a run and jumps at its end, units die, and BatchNorm keeps the statistics of the last class. A "
     "shuffle buffer that is smaller than a class changes little. Reported if the labels of other classes in a batch "
     "are at most 40% of what they are in all data, on average over six batches or more of at least 8 labels, and a "
-    "class stays for two batches or more.",
+    "class stays for two batches or more. Silent where each class begins with a pass of a loop around the batches, as "
+    "where tasks are learned one after the other.",
     change="""\
   import torch
   from torch import nn

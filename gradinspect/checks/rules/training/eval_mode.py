@@ -159,7 +159,7 @@ TRAIN_MODE = Rule(
     "these by the data of the evaluation. So the number is another one than that of the model, and depends on how the "
     "data are cut into batches. Reported if what such a layer makes without a graph is compared with labels without a "
     "graph as well, by a loss or by == with a chosen class, after an optimizer has stepped, and the program puts the "
-    "layer nowhere into eval mode.",
+    "layer nowhere into eval mode. Labels that are all the same, as for what a generator makes, count as none.",
     change="""\
   import torch
   from torch import nn

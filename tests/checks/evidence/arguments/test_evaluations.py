@@ -13,6 +13,7 @@ from gradinspect.checks.facts.training import TrainModeEvaluation
 from gradinspect.recording.recorder import Recorder
 
 X, Y, CLASSES = torch.randn(8, 4), torch.randn(8, 3), torch.arange(8) % 3
+MADE, JUDGE = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)), nn.Linear(4, 1)
 NET = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.3), nn.Linear(6, 3))
 
 
@@ -77,6 +78,37 @@ def test_what_is_not_compared_does_not_count() -> None:
             NET(X).mean()
 
     assert [_layers(step) for step in (of_a_teacher, of_the_step, of_samples)] == [[], [], []]
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_what_a_discriminator_is_told_of_made_up_examples_is_no_evaluation(label: float) -> None:
+    """All its labels are the same; of a single example that says nothing."""
+
+    def judged(num_rows: int) -> None:
+        with torch.no_grad():
+            scores = JUDGE(MADE(torch.randn(num_rows, 4)))
+            nn.functional.binary_cross_entropy_with_logits(scores, torch.full_like(scores, label))
+
+    assert _layers(lambda: judged(8)) == []
+    assert _layers(lambda: judged(1)) == [("dropout",)]
+
+
+def test_the_classes_that_a_generator_was_asked_for_are_no_evaluation() -> None:
+    """Its scores were made from them; a target that the model was given is one of an autoencoder."""
+
+    def of_classes() -> None:
+        with torch.no_grad():
+            wanted = torch.randint(0, 3, (8,))
+            made = NET(torch.cat([torch.randn(8, 1), nn.functional.one_hot(wanted, 3).float()], 1))
+            (made.argmax(1) == wanted).sum()
+
+    def of_inputs() -> None:
+        with torch.no_grad():
+            x = torch.randn(8, 4)
+            nn.functional.mse_loss(MADE(x), x)
+
+    assert _layers(of_classes) == []
+    assert _layers(of_inputs) == [("dropout",)]
 
 
 def test_the_batch_that_was_trained_on_is_no_evaluation() -> None:

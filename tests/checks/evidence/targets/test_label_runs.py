@@ -1,6 +1,6 @@
 """Whether the classes of labels come one after another."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -8,7 +8,10 @@ from argument_facts import facts_of
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gradinspect.checks.evidence.values.calls import TorchCallLog
+from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.targets import LabelRuns
+from gradinspect.recording.recorder import Recorder
 
 MODEL, SCORE = nn.Linear(4, 5), nn.Linear(4, 1)
 
@@ -73,3 +76,31 @@ def test_a_column_of_labels_is_read_and_a_sequence_is_not() -> None:
 
     assert [one.num_kinds for one in facts_of(LabelRuns, of_columns, calls=16)] == [2]
     assert facts_of(LabelRuns, of_places, calls=16) == []
+
+
+def runs_in(learn: Callable[[], None]) -> list[LabelRuns]:
+    """Run loops of a program, and return what is said of its labels."""
+    with Recorder() as recorder, TorchCallLog(recorder, Dataflow(recorder)) as log:
+        learn()
+        assert list(recorder.errors.notes()) == []
+        facts = list(log.arguments.facts(lambda _number: None))
+    return [one for one in facts if isinstance(one, LabelRuns)]
+
+
+def test_a_loop_over_tasks_asks_for_their_classes() -> None:
+    """A model that learns one class after the other; a loop over epochs does not change what the one inside draws."""
+    tasks = [torch.full((64,), task) for task in range(4)]
+
+    def of_tasks() -> None:
+        for labels in tasks:
+            for _ in range(2):
+                for part in labels.split(16):
+                    functional.cross_entropy(MODEL(torch.randn(16, 4)), part)
+
+    def of_epochs() -> None:
+        for _ in range(2):
+            for part in torch.cat(tasks).split(16):
+                functional.cross_entropy(MODEL(torch.randn(16, 4)), part)
+
+    assert runs_in(of_tasks) == []
+    assert [one.num_runs for one in runs_in(of_epochs)] == [8]

@@ -130,7 +130,7 @@ def test_graphs_that_no_backward_goes_through(
 ) -> None:
     """Up to two lines that store them are shown, and the first is to change; else the one that made them, if known."""
     holder = KeptHistory(held_by="variable", name="log[*]", num_tensors=2, num_rounds=2, stores=stores, made=made)
-    (unused,) = unused_findings(UnusedHistory(holder, BACKWARD))
+    (unused,) = unused_findings(UnusedHistory([holder], BACKWARD))
     (held,) = growing_findings(LaterRound(graph(op("SumBackward0", sequence_nr=6)), [first_call()], [holder], BACKWARD))
 
     assert [place.line for place in unused.places] == [place.line for place in held.places] == [*lines, 12]
@@ -139,6 +139,31 @@ def test_graphs_that_no_backward_goes_through(
         f"Compute under torch.no_grad() what {what}, or store it without history: item() or detach()."
     )
     assert held.remedy.startswith(remedy)
+
+
+def test_the_lists_of_one_evaluation_are_one_finding() -> None:
+    """With each line that stores, in their order; what no line is known of is another finding."""
+    kept = [
+        KeptHistory(held_by="variable", name="outs[*]", num_tensors=2, num_rounds=2, stores=(APPEND,), adds=True),
+        KeptHistory(held_by="variable", name="total", num_tensors=1, num_rounds=2, stores=(CELL,), adds=True),
+        KeptHistory(held_by="variable", name="log[*]", num_tensors=2, num_rounds=2),
+    ]
+    clean = graph(op("SumBackward0", sequence_nr=6))
+    together, other = growing_findings(LaterRound(clean, [first_call()], kept, BACKWARD))
+    unused = list(unused_findings(UnusedHistory(kept, BACKWARD)))
+
+    assert [(place.role, place.line) for place in together.places] == [("stored", 10), ("stored", 13), ("backward", 12)]
+    assert together.subjects == ("total", "outs[*]")
+    assert together.text.startswith("total and outs[*] hold 3 tensors with the graph")
+    assert together.remedy == (
+        "At rnn.py:10 and rnn.py:13, store a number or a tensor without history: item() or detach()."
+    )
+    assert other.subjects == ("log[*]",)
+    assert unused[0].remedy == (
+        "Compute under torch.no_grad() what rnn.py:10 and rnn.py:13 store, or store it without history: item() or "
+        "detach()."
+    )
+    assert [finding.subjects for finding in unused] == [("total", "outs[*]"), ("log[*]",)]
 
 
 def test_only_a_call_that_the_graph_goes_through_is_an_earlier_iteration() -> None:

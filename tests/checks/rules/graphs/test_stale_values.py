@@ -136,6 +136,25 @@ def test_what_the_same_lines_did_is_one_finding() -> None:
     assert found[0].text.startswith("z and y, saved for backward at train.py:4, were modified afterwards by add_, so")
 
 
+def test_what_one_step_did_to_several_lines_is_one_finding() -> None:
+    """With each line that saved, in the order in which they ran; another remedy is another finding."""
+    both = graph(
+        op("MulBackward0", 1, sequence_nr=1, frame=1), op("ExpBackward0", 2, sequence_nr=0, frame=0), leaf("x", 2),
+        frames=(SAVED, line("z = y * w", 5)),
+    )  # fmt: skip
+    step = Write(op="add_", frame=line("opt.step()"), optimizer="opt")
+    (found,) = stale_findings(StaleGraph(both, [value(step, label="w"), value(step, node=1)], BACKWARD))
+
+    assert [(place.role, place.line) for place in found.places] == [
+        ("saved", 4), ("saved", 5), ("written", 6), ("backward", 9),
+    ]  # fmt: skip
+    assert found.text == (
+        "y and w, saved for backward at train.py:4 and train.py:5, were modified afterwards by opt.step(), so this "
+        "backward will fail. (ExpBackward0 and MulBackward0 saved version 0; now they are at version 1.)"
+    )
+    assert found.remedy.startswith("Compute train.py:4 and train.py:5 again after opt.step() at train.py:6. Or call ")
+
+
 def test_two_tensors_of_one_node_are_spoken_of_as_two() -> None:
     """With each version that there is."""
     write = Write(op="add_", frame=line("y += 1"))
@@ -241,7 +260,7 @@ def earlier(*nodes: int, clock: int = 2, frame: Frame | None = BACKWARD) -> Earl
     ("calls", "begins"),
     [
         ([], "Compute train.py:4 again after opt.step() at train.py:6."),
-        ([earlier(9)], "Compute train.py:4, and what it reads, inside the loop, so that it is made anew"),
+        ([earlier(9)], "Compute train.py:4, and all that is read there, inside the loop, so that it is made anew"),
         ([earlier(9, clock=1)], "Compute train.py:4 again after"),  # it began before the value was saved
         ([earlier(9, clock=0)], "Compute train.py:4 again after"),
         ([earlier(9, frame=line("", 8))], "Compute train.py:4 again after"),  # another line is another loop
@@ -282,7 +301,7 @@ def test_what_the_last_iteration_handed_on_is_detached() -> None:
     assert remedies[0].startswith(
         "Detach what one iteration hands on to the next: after loss_g.backward() at train.py:9, add 'h = h.detach()'."
     )
-    assert remedies[1].startswith("Compute train.py:4, and what it reads, inside the loop")
+    assert remedies[1].startswith("Compute train.py:4, and all that is read there, inside the loop")
 
 
 def test_what_the_loss_makes_of_a_value_is_computed_again_too() -> None:
@@ -295,7 +314,7 @@ def test_what_the_loss_makes_of_a_value_is_computed_again_too() -> None:
     (without_root,) = stale_findings(StaleGraph(replace(recorded(), roots=()), [value(STEP)], BACKWARD))
 
     assert made_by_other.remedy == (
-        "Compute train.py:4 and what train.py:8 makes of it again after opt.step() at train.py:6. Or call "
+        "Compute train.py:4 and what train.py:8 makes of that again after opt.step() at train.py:6. Or call "
         "opt.step() after loss_g.backward() at train.py:9, if the gradients of both should update these weights."
     )
     assert made_by_same.remedy.startswith(
