@@ -54,6 +54,8 @@ _resolve_name = getattr(resolve_name, "__wrapped__", resolve_name)
 class CallKind(Enum):
     """How to interpret a call."""
 
+    __hash__ = object.__hash__  # that of Enum calls a builtin. NOTE [Own builtins]
+
     SKIPPED = auto()  # returns no tensor, or one without its values
     MAKES = auto()
     WRITES = auto()  # into its first argument
@@ -66,6 +68,8 @@ class CallKind(Enum):
 
 class GradientTouch(Enum):
     """What a call does to the gradient of a leaf, or to the leaf itself."""
+
+    __hash__ = object.__hash__  # that of Enum calls a builtin. NOTE [Own builtins]
 
     READS = auto()
     SETS = auto()
