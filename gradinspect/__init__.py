@@ -4,6 +4,7 @@ The names below are imported on first use: `import gradinspect` takes no time, a
 """
 
 from gradinspect.methods import find_methods_with
+from gradinspect.own_builtins import give_to_modules_of
 
 TYPE_CHECKING = False  # `typing` may be a file of the user's. NOTE [Two sets of modules]
 
@@ -105,6 +106,7 @@ def __getattr__(name: str) -> object:
 
 
 find_methods_with(lambda name: _imported(_METHODS, name))
+give_to_modules_of(__spec__)
 
 
 def __dir__() -> list[str]:

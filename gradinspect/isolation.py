@@ -11,13 +11,16 @@ be loaded twice; else it gets its own. While our code runs in the middle of the 
 our modules; other threads go on with the program's modules, path, finders and builtins. The modules of all threads are
 exchanged only to load more of a package that the program has not loaded, or has another one of.
 
-This file imports only what Python has loaded at startup, and is loaded before all of ours but `__init__` and `methods`.
+This file imports only what Python has loaded at startup, and is loaded before all of ours but `__init__`,
+`methods` and `own_builtins`.
 """
 
 import builtins
 import os
 import sys
 from _thread import RLock, get_ident  # of which `threading`, which may be a file of the user's, is made
+
+from gradinspect.own_builtins import OWN
 
 TYPE_CHECKING = False  # `typing` may be a file of the user's
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ _OURS = f"{__name__.partition('.')[0]}."  # our patches may be in other modules
 STARTUP_NAMES = _names_at_startup()
 PATH_AT_START = tuple(sys.path)
 _THE_BUILTINS = builtins.__dict__
-_BUILTINS = dict(_THE_BUILTINS)
+_BUILTINS = OWN
 
 
 def own_search_path(path: "Iterable[str]") -> list[str]:

@@ -31,7 +31,7 @@ PARTS = sorted(
     if not TORCH & set(path.parts) and path.stem != "__main__"
 )
 MOST_LATE_IMPORTS = 30
-OTHERS = {"sys", "os", "atexit", "finalize", "warnings"}  # of Python, whose private names are no matter of torch's
+OTHERS = {"sys", "os", "atexit", "finalize", "runpy", "warnings"}  # of Python: none of them are private names of torch
 TENSOR_METHODS = frozenset(
     [
         "numel",

@@ -110,7 +110,7 @@ def test_signals_and_hooks_are_the_programs(words: str) -> None:
 @pytest.mark.parametrize(
     "words", ["trace", "grads --steps 2", "check", VALUES, "fit --real", "step", "find bytes>0", "overview"]
 )
-@pytest.mark.parametrize("program", ["counted_calls", "counted_attributes", "counted_classes"])
+@pytest.mark.parametrize("program", ["counted_calls", "counted_attributes", "counted_classes", "counted_builtins"])
 def test_none_of_our_calls_is_counted(program: str, words: str, tmp_path: Path) -> None:
     """NOTE [Our own calls], NOTE [Attributes that a program replaces]. On fake tensors torch itself calls and reads."""
     counts, (verb, *options) = tmp_path / "counts.txt", words.split()

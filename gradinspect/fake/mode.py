@@ -25,8 +25,9 @@ from gradinspect.recording.values.tensors import PLAIN_TYPES
 from gradinspect.torch_api.distributed.fake_objects import NoSuchRankError
 from gradinspect.torch_api.distributed.fake_ranks import are_fake_ranks
 from gradinspect.torch_api.fakes import NEEDS_SIZE, NEEDS_VALUES, FakeTensor, fake_tensor_mode
+from gradinspect.torch_api.patching.classes import identities
 
-FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
+FAKE_TYPES = PLAIN_TYPES | identities(FakeTensor)
 WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
 _SIZED = "makes a tensor whose size depends on values"
 _NUMPY = ".numpy() is not supported for tensor subclasses."

@@ -21,6 +21,7 @@ from gradinspect.kept_files.run import about_to_write
 from gradinspect.recording.values.storages import storage_of
 from gradinspect.torch_api.fakes import FakeTensor, device_of, unset_fake_temporarily
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.tensors import key_of_storage
@@ -173,7 +174,7 @@ def _saved(obj: Any, pickle_module: Any) -> _Saved | None:
 
 def _is_known(tensor: torch.Tensor) -> bool:
     """Return whether a tensor is a strided one of torch's own: what others consist of is saved instead of them."""
-    is_own = isinstance(tensor, FakeTensor) or type(tensor) in (torch.Tensor, nn.Parameter)
+    is_own = isinstance(tensor, FakeTensor) or is_one_of(tensor, (torch.Tensor, nn.Parameter))
     return is_own and tensor.layout is torch.strided
 
 

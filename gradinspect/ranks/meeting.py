@@ -31,6 +31,7 @@ from gradinspect.ranks.records import State
 from gradinspect.units import escape_control
 
 HOST = socket.gethostname()
+_USUAL_FOLDERS = ("/tmp", "/var/tmp", "/usr/tmp") if os.name == "posix" else ()  # noqa: S108  # as `tempfile` has them
 R = TypeVar("R", bound=Record)
 
 
@@ -177,10 +178,12 @@ def base_folder(job: Job) -> Path:
 def _temporary_folder() -> str:
     """Return the folder for temporary files, the same for all ranks.
 
-    `tempfile.gettempdir` passes over a folder without room for a file, which one rank may find full and another not.
+    `tempfile.gettempdir` passes over a folder without room for a file, which one rank may find full and another not;
+    and where all are full it takes the current folder, which is the user's.
     """
-    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    found = next((name for name in named if name and Path(name).is_dir()), None)
+    named = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
+    usual = [name for name in _USUAL_FOLDERS if os.access(name, os.W_OK | os.X_OK)]
+    found = next((name for name in [*named, *usual] if name and Path(name).is_dir()), None)
     try:
         return str(Path(found).absolute()) if found is not None else tempfile.gettempdir()
     except OSError:

@@ -45,7 +45,7 @@ class Moment:
     frame: FrameType | None = None  # the user's frame, where names are looked up
     base_folder: Path = Path()
     variables: tuple[Variable, ...] = ()  # in addition to those of the frame
-    plain_types: tuple[type, ...] = PLAIN_TYPES  # tensor types that do not count as subclasses
+    plain_types: frozenset[int] = PLAIN_TYPES  # identities of tensor types that do not count as subclasses
     warnings: tuple[str, ...] = ()
     opens_compiled: bool = (
         False  # whether nodes of torch.compile are followed by what is inside; no longer as they live

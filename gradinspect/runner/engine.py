@@ -266,7 +266,7 @@ class EngineInterceptor:
     @uncompiled
     def _guarded(self, callback: Callable[[], _Returned]) -> _Returned | None:
         """Run our own code, invisibly to the program. An error of ours is stored: the program must not see it."""
-        with collector_paused(), OwnBuiltins(), room_for_us(), held_signals():
+        with OwnBuiltins(), collector_paused(), room_for_us(), held_signals():
             try:
                 with plain_tensors_only():
                     return callback()

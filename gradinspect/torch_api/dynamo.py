@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.probes import private
 
 _UNSEEN = "backward calls inside a function under torch.compile are not seen"
@@ -49,7 +50,7 @@ def _skip_all(owner: ModuleType | type, package: str, seen: set[int]) -> None:
     seen.add(id(owner))
     for value in tuple(vars(owner).values()):
         kind = type(value)
-        function = value.__func__ if kind in (staticmethod, classmethod) else value
+        function = value.__func__ if is_one_of(value, (staticmethod, classmethod)) else value
         function = value.fget if kind is property else function
         if type(function) is FunctionType:
             _skip_function(function, package, is_generated=issubclass(type(owner), type))

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 
@@ -48,7 +49,7 @@ def own_children(module: nn.Module) -> Mapping[str, nn.Module | None]:
 def _members(module: nn.Module, holder: str) -> dict[str, Any]:
     """Return members without calling the methods of a program's own kind of dict, which may count reads."""
     members: dict[str, Any] = vars(module).get(holder, {})
-    is_plain = type(members) in {dict, OrderedDict} or not isinstance(members, dict)
+    is_plain = is_one_of(members, (dict, OrderedDict)) or not isinstance(members, dict)
     return members if is_plain else dict(dict.items(members))
 
 

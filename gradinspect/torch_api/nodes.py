@@ -9,7 +9,7 @@ from collections.abc import Callable
 from operator import attrgetter, methodcaller
 from types import CodeType, FrameType
 from typing import Any
-from weakref import WeakSet
+from weakref import ref
 
 import torch
 
@@ -131,7 +131,7 @@ class ForwardFrames:
         """Start with no known classes."""
         self._chains: dict[CodeType, frozenset[CodeType]] = {}  # innermost code -> codes of its decorators
         self._seen: set[CodeType] = set()
-        self._classes: WeakSet[type] = WeakSet()
+        self._classes: dict[int, ref[type]] = {}  # NOTE [Classes by identity]
 
     def applied_from(self, frame: FrameType) -> FrameType | None:
         """Return the frame that called a forward and its decorators; None if this frame is not a forward."""
@@ -149,12 +149,13 @@ class ForwardFrames:
 
     def _learn(self) -> None:
         """Collect the codes of new Function classes; torch alone has hundreds."""
-        todo = list(torch.autograd.Function.__subclasses__())
+        todo = type.__subclasses__(torch.autograd.Function)
         for kind in todo:
-            todo.extend(kind.__subclasses__())
-            if kind in self._classes:
+            todo.extend(type.__subclasses__(kind))
+            known = self._classes.get(id(kind))
+            if known is not None and known() is kind:
                 continue
-            self._classes.add(kind)
+            self._classes[id(kind)] = ref(kind)
             codes = _codes_of(kind)
             if codes:
                 self._chains[codes[-1]] = frozenset(codes[:-1])

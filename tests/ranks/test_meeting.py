@@ -145,6 +145,18 @@ def test_a_full_folder_for_temporary_files_is_the_one_for_all(tmp_path: Path, mo
     assert base_folder(Job(0, 2, (0, 1), "k")).parent == tmp_path
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Other systems have no usual folder for temporary files.")
+def test_the_current_folder_is_none_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tempfile` takes it where all others are full, and what the ranks wrote was left there."""
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    assert base_folder(Job(0, 2, (0, 1), "k")).parent != tmp_path
+    assert not list(tmp_path.iterdir())
+
+
 def test_names_that_are_not_unicode_are_left_for_others(job: Job) -> None:
     """As a folder may have."""
     leader = Meeting(job)

@@ -30,6 +30,44 @@ class Net(nn.Sequential, metaclass=Kind):
         return False
 
 
+class Number(int, metaclass=Kind):
+    """An argument of operators."""
+
+
+class Sizes(list, metaclass=Kind):
+    """A list of them."""
+
+
+class Setting(metaclass=Kind):
+    """An argument of a model and of a custom Function."""
+
+
+class Weight(nn.Parameter, metaclass=type("KindOfParameter", (Kind, type(nn.Parameter)), {})):
+    """A parameter."""
+
+
+class Scale(torch.autograd.Function, metaclass=type("KindOfFunction", (Kind, type(torch.autograd.Function)), {})):
+    """A custom Function."""
+
+    @staticmethod
+    def forward(ctx, inputs, setting, number, numbers):
+        ctx.save_for_backward(inputs)
+        ctx.setting, ctx.number = setting, number
+        return inputs * number
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.number, None, None, None
+
+
+class Head(nn.Linear):
+    """Hands its setting on."""
+
+    def forward(self, inputs, setting=None):
+        outputs = Scale.apply(super().forward(inputs), setting, Number(2), Sizes([Number(1), inputs]))
+        return outputs.sum(Number(1)).reshape(Sizes([Number(3), 1])) * weight
+
+
 class Steps(torch.optim.SGD):
     """An optimizer that cannot be a key."""
 
@@ -58,12 +96,12 @@ class Bare(torch.optim.Optimizer):
 
 
 torch.manual_seed(0)
-model, head = Net(nn.Linear(4, 8), nn.Tanh()), nn.Linear(8, 1)
-optimizer, bare = Steps(model.parameters(), lr=0.1, momentum=0.9), Bare(head.parameters())
+model, head, weight = Net(nn.Linear(4, 8), nn.Tanh()), Head(8, 1), Weight(torch.ones(1))
+optimizer, bare = Steps([*model.parameters(), weight], lr=0.1, momentum=0.9), Bare(head.parameters())
 counts.clear()
 for _ in range(3):
     optimizer.zero_grad()
-    head(model(torch.randn(3, 4))).pow(2).mean().backward()
+    head(model(torch.randn(3, 4)), setting=Setting()).pow(Number(2)).mean().backward()
     optimizer.step()
     bare.step()
 report = "".join(f"{name} {number}\n" for name, number in sorted(counts.items()))

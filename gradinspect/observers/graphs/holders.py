@@ -17,11 +17,12 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 
 from gradinspect.recording.frames import is_user_file, line_name, user_frames
-from gradinspect.recording.names.variables import is_one_of, isinstance_safely, local_variables
+from gradinspect.recording.names.variables import isinstance_safely, local_variables
 from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.recording.source_text import line_of, lines_of
 from gradinspect.syntax import parse
 from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
+from gradinspect.torch_api.patching.classes import is_one_of
 
 MAX_OBJECTS = 200_000  # that may hold others
 MAX_VALUES = 1_000_000  # with those that hold nothing

@@ -48,6 +48,7 @@ from gradinspect.torch_api.devices.profiling import device_label
 from gradinspect.torch_api.fakes import FakeTensor, answers_device, device_of, is_on_meta
 from gradinspect.torch_api.modes import TorchDispatchMode, without_dispatch_modes
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import get_default_dtype, gradients_of, is_grad_enabled, ops, with_grad
 from gradinspect.torch_api.saved import raw_saved
 from gradinspect.torch_api.tensors import grad_fn_of, is_view, key_of_storage
@@ -200,7 +201,7 @@ class StorageTracker(TorchDispatchMode):
 
     def _note_number(self, func: Any, args: tuple[Any, ...], result: Any, node: Any) -> None:
         """Note a result whose node may keep a number. NOTE [Numbers that nodes keep]."""
-        if func in _KEEPS_NUMBER and len(args) > 1 and type(args[1]) in (int, float) and is_grad_enabled():
+        if func in _KEEPS_NUMBER and len(args) > 1 and is_one_of(args[1], (int, float)) and is_grad_enabled():
             self._may_keep.append((ref(result), self._maker(str(func), node)))
 
     def _count_kept_numbers(self) -> None:
@@ -343,7 +344,7 @@ def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
         return ()
     first = args[0][0] if isinstance(args[0], list | tuple) and args[0] else args[0]
     second = args[1][0] if isinstance(args[1], list | tuple) and args[1] else args[1]
-    if type(second) not in (int, float) or not isinstance(first, torch.Tensor) or first.device.type != "cpu":
+    if not is_one_of(second, (int, float)) or not isinstance(first, torch.Tensor) or first.device.type != "cpu":
         return ()
     computes_in = first.dtype if ops.is_floating_point(first) or type(second) is int else get_default_dtype()
     same = computes_in is (torch.int64 if type(second) is int else torch.float64)

@@ -17,10 +17,11 @@ from gradinspect.analyses.planning.changes import DeleteVariable, HeldVariable
 from gradinspect.analyses.planning.deletions import deletable_after
 from gradinspect.observers.memory.storage_ledger import Allocation, Ledger
 from gradinspect.recording.frames import is_own_file, short_file_name, user_frames
-from gradinspect.recording.names.variables import LARGEST_CONTAINER, is_one_of, isinstance_safely, own_variables
+from gradinspect.recording.names.variables import LARGEST_CONTAINER, isinstance_safely, own_variables
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.source_text import line_of, lines_of
 from gradinspect.recording.values.storages import plain_tensors
+from gradinspect.torch_api.patching.classes import is_one_of
 
 MIN_SHARE = 0.01  # of the peak
 MAX_VARIABLES = 4

@@ -22,9 +22,10 @@ from gradinspect.analyses.planning.other_states import OtherState, ParameterSize
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.planning.places import calls_of, place_of
 from gradinspect.recording.frames import is_user_file, line_name, own_frame
-from gradinspect.recording.names.variables import elements_of, is_one_of, isinstance_safely
+from gradinspect.recording.names.variables import elements_of, isinstance_safely
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.hooks import runs_hooks_of_program
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import known_version, plain_tensors_only
 

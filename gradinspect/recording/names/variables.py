@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from gradinspect.recording.frames import user_frames
+from gradinspect.torch_api.patching.classes import is_one_of
 
 LARGEST_CONTAINER = 1_000  # elements read of one list or dict
 _OF_DYNAMO = "___"  # what a function that goes on after a graph break is given: ___stack0
@@ -142,12 +143,6 @@ def _learns(value: object) -> bool:
 def isinstance_safely(value: object, kinds: tuple[type, ...]) -> bool:
     """Check the type without accessing `__class__`, which may run user code."""
     return issubclass(type(value), kinds)
-
-
-def is_one_of(value: object, kinds: tuple[type, ...]) -> bool:
-    """Return whether a value is of one of some classes, and of no subclass: a metaclass may define `==`."""
-    kind = type(value)
-    return any(kind is one for one in kinds)
 
 
 def elements_of(value: object) -> list[Any]:

@@ -31,6 +31,7 @@ from gradinspect.torch_api.nodes import (
     node_metadata,
     sequence_nr,
 )
+from gradinspect.torch_api.patching.classes import identities
 from gradinspect.torch_api.tensors import grad_fn_here, plain_tensors_only
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -39,8 +40,8 @@ MOST_MARKED = 2_000  # outputs of modules; a chain of that length can be freed
 OWN = 0  # the recorded thread
 UNKNOWN = -1
 _PACKAGE = f"{__name__.partition('.')[0]}."
-_NO_TENSORS = frozenset((int, float, bool, str, type(None), torch.dtype, torch.device))
-_PLAIN_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
+_NO_TENSORS = identities(int, float, bool, str, type(None), torch.dtype, torch.device)
+_PLAIN_TENSORS = identities(torch.Tensor, torch.nn.Parameter)
 _NO_CLOCKS: Mapping[int, int] = MappingProxyType({})
 
 
@@ -211,7 +212,7 @@ class OtherThreads:
     def are_own(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Return whether arguments of a function are known to be of the recorded thread. Fast; false if in doubt."""
         for value in (*args, *kwargs.values()) if kwargs else args:
-            kind = type(value)
+            kind = id(type(value))  # NOTE [Classes by identity]
             if kind in _NO_TENSORS or (kind in _PLAIN_TENSORS and not value.requires_grad):
                 continue
             found = self._made.get(id(value))

@@ -74,7 +74,7 @@ class OtherCallMode(FunctionMode):
         if is_noted:
             self._notes.begin(args, kwargs or {}, frame_above())
         start = next_sequence_nr()
-        asking = standing_for(func, args, kwargs, frame_above()) if type(func) not in NEVER_REPLACED else None
+        asking = standing_for(func, args, kwargs, frame_above()) if id(type(func)) not in NEVER_REPLACED else None
         called = func if asking is None else asking.called  # NOTE [Replaced functions]
         try:
             result = called(*args, **kwargs) if kwargs else called(*args)

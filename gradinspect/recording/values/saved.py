@@ -211,7 +211,7 @@ class SavedReader:
     def _live_value(
         self, name: str, index: int | None, tensor: torch.Tensor, version: int, is_output: bool
     ) -> SavedValue:
-        if type(tensor) in self._infos.plain_types:
+        if id(type(tensor)) in self._infos.plain_types:
             try:
                 return self._plain_value(name, index, tensor, version, is_output)
             except (RuntimeError, NotImplementedError, TypeError):  # sparse, nested, symbolic, wrapped by functorch
@@ -322,7 +322,7 @@ class SavedReader:
 
     def _storage_of(self, tensor: torch.Tensor, origin: Origin) -> StorageEntry | None:
         """Find the storage; None for tensors composed of others: sparse ones and wrapper subclasses."""
-        if type(tensor) not in self._infos.plain_types and has_inner_tensors(tensor):
+        if id(type(tensor)) not in self._infos.plain_types and has_inner_tensors(tensor):
             return None
         try:
             return self._storages.look_up(tensor, origin)

@@ -8,19 +8,20 @@ from msgspec.structs import replace
 
 from gradinspect.graph import Size, TensorInfo
 from gradinspect.torch_api.distributed.sharding import local_tensor
+from gradinspect.torch_api.patching.classes import identities
 from gradinspect.torch_api.patching.originals import ops
 
-PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+PLAIN_TYPES = identities(torch.Tensor, torch.nn.Parameter)
 
 
 class TensorInfoTable:
     """Makes each distinct `TensorInfo` once, since most tensors of a graph resemble another."""
 
-    def __init__(self, plain_types: tuple[type, ...] = PLAIN_TYPES) -> None:
+    def __init__(self, plain_types: frozenset[int] = PLAIN_TYPES) -> None:
         """Start empty.
 
         Args:
-            plain_types: Types that do not count as subclasses.
+            plain_types: Identities of types that do not count as subclasses.
         """
         self.plain_types = plain_types
         self.has_local_shapes = False
@@ -63,7 +64,7 @@ class TensorInfoTable:
     def of_tensor(self, tensor: torch.Tensor) -> TensorInfo:
         """Describe a tensor. Never raises: what cannot be read is left out."""
         try:
-            if type(tensor) in self.plain_types and tensor.layout is torch.strided:
+            if id(type(tensor)) in self.plain_types and tensor.layout is torch.strided:
                 return self.of_plain_tensor(tensor)
         except (RuntimeError, TypeError):
             pass
@@ -88,7 +89,7 @@ class TensorInfoTable:
 
     def _class_name(self, tensor: torch.Tensor) -> str | None:
         kind = type(tensor)
-        return None if kind in self.plain_types else f"{kind.__module__}.{kind.__qualname__}"
+        return None if id(kind) in self.plain_types else f"{kind.__module__}.{kind.__qualname__}"
 
     def _make(
         self, shape: Any, dtype: Any, device: Any, layout: str = "strided", subclass: str | None = None

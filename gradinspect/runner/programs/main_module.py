@@ -37,6 +37,25 @@ class MainModule(NamedTuple):
     code: types.CodeType | None = None
     cells: tuple[Cell, ...] = ()  # of a notebook
 
+    def execute(self) -> None:
+        """Run its code, called by runpy if Python would do that: levels of warnings and tracebacks count its frames."""
+        code, spec = self.code, self.module.__spec__
+        if code is None or spec is None:
+            exec(code or "", self.module.__dict__)  # noqa: S102  # the user's program
+            return
+        runpy: Any = importlib.import_module("runpy")
+        is_inside = spec.name == "__main__"  # of a folder or a zip file
+        finder = "_get_main_module_details" if is_inside else "_get_module_details"
+        found = (spec.name, spec, code)
+        original = getattr(runpy, finder)
+
+        def find(*_words: object) -> tuple[object, ...]:
+            setattr(runpy, finder, original)
+            return found
+
+        setattr(runpy, finder, find)
+        runpy._run_module_as_main(spec.name, not is_inside)
+
 
 def make_main_module(program: Script | Module, arguments: Sequence[str]) -> MainModule:
     """Make the module, store it in sys.modules, and set sys.argv and sys.orig_argv.
@@ -134,17 +153,25 @@ def _spec_inside(path: Path) -> importlib.machinery.ModuleSpec:
 
 
 def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
+    """Find a module as runpy does, which imports the packages it is in, and may warn of it."""
+    runpy: Any = importlib.import_module("runpy")
+    no_module = GradInspectError(f"There is no module '{name}' to run.", "Check its name and the current directory.")
     try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except (ImportError, ValueError) as error:
+        spec: importlib.machinery.ModuleSpec = runpy._get_module_details(name, _NotFoundError)[1]
+    except (ImportError, ValueError, _NotFoundError) as error:
+        cause = error.__cause__ if isinstance(error, _NotFoundError) else error
+        if cause is None:
+            raise no_module from None
         raise GradInspectError(
-            f"The module '{name}' cannot be imported: {error}.", "Check its name and sys.path."
+            f"The module '{name}' cannot be imported: {cause}.", "Check its name and sys.path."
         ) from None
-    if spec is None or not spec.has_location:
-        raise GradInspectError(f"There is no module '{name}' to run.", "Check its name and the current directory.")
+    if not spec.has_location:
+        raise no_module
     return spec
+
+
+class _NotFoundError(Exception):
+    """What runpy is to raise if there is no such module."""
 
 
 def _compile(loader: Any, path: Path, numbers: Sequence[tuple[str, int]]) -> types.CodeType:

@@ -58,7 +58,7 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
             main = make_main_module(program, arguments)
             namespace = main.module.__dict__
             if main.code is not None:
-                exec(main.code, namespace)  # noqa: S102  # the purpose of this function
+                main.execute()
             else:
                 run_cells(main.cells, namespace, lambda error: _show_error(error, stopper))
         finally:

@@ -14,6 +14,8 @@ from threading import get_ident, main_thread
 from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
+from gradinspect.torch_api.patching.classes import is_one_of
+
 _PACKAGE = __name__.partition(".")[0]
 _NEVER_SENT = frozenset((*sys.stdlib_module_names, "builtins", "torch", "numpy", _PACKAGE))  # their errors are raised
 
@@ -53,7 +55,7 @@ def _tracebacks(error: Exception) -> Iterator[TracebackType]:
 
 def _code_of(handler: Any) -> CodeType | None:
     """Return the code that runs when a handler is called; None for what is not written in Python."""
-    while type(handler) in {partial, MethodType}:
+    while is_one_of(handler, (partial, MethodType)):
         handler = handler.func if type(handler) is partial else handler.__func__
     if type(handler) is not FunctionType and callable(handler):
         handler = getattr_static(type(handler), "__call__", None)

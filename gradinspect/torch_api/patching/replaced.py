@@ -32,6 +32,7 @@ from torch import nn
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
 from gradinspect.torch_api.operators import OPERATORS
+from gradinspect.torch_api.patching.classes import identities, is_one_of
 from gradinspect.torch_api.probes import private
 
 _NO_BASE = "what a program puts in the place of a method of tensors may be called twice"
@@ -40,7 +41,7 @@ _NAMES = ("_nn", "_fft", "_linalg", "_special", "_sparse", "_nested")
 _PARTS = tuple(private(f"torch._C.{name}", "what a program puts there may be called twice") for name in _NAMES)
 _CHECKS = frozenset(("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"))
 _FAR = 200  # objects
-NEVER_REPLACED = frozenset((BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, *OPERATORS))
+NEVER_REPLACED = identities(BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, *OPERATORS)
 
 
 class Standing(NamedTuple):
@@ -64,7 +65,7 @@ def standing_for(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
     asking = caller.f_back if caller.f_code is HANDLE_TORCH_FUNCTION else None
     if kind is FunctionType and asking is not None and func.__code__ is asking.f_code:  # nearly always
         return None
-    if kind in NEVER_REPLACED or (kind is MethodWrapperType and type(func.__self__) is GetSetDescriptorType):
+    if id(kind) in NEVER_REPLACED or (kind is MethodWrapperType and type(func.__self__) is GetSetDescriptorType):
         return None
     if asking is None:
         original = _behind_name(func)
@@ -178,7 +179,7 @@ def _held_by(value: Any) -> set[int]:
 
 
 def _function_in(value: Any) -> Any:
-    return value.__func__ if type(value) in (staticmethod, classmethod) else None
+    return value.__func__ if is_one_of(value, (staticmethod, classmethod)) else None
 
 
 def _name_of(value: Any) -> str | None:

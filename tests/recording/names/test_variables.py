@@ -14,7 +14,6 @@ from gradinspect.recording.names.variables import (
     LARGEST_CONTAINER,
     Variable,
     elements_of,
-    is_one_of,
     local_variables,
     loop_targets,
     named_model,
@@ -23,6 +22,7 @@ from gradinspect.recording.names.variables import (
     variables_in,
 )
 from gradinspect.storage import read_graph
+from gradinspect.torch_api.patching.classes import is_one_of
 
 GLOBAL = torch.ones(1)
 GAN = """

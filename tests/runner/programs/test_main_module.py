@@ -90,3 +90,32 @@ def test_a_package_that_exits_while_it_is_found(tmp_path: Path) -> None:
 
     assert done.returncode == 4
     assert "Traceback" not in done.stderr
+
+
+WARNING = """
+import warnings
+for level in (1, 2, 3, 9):
+    warnings.warn(f"of level {level}", stacklevel=level)
+"""
+
+
+@pytest.mark.parametrize("words", ["-m package", "-m package.part", "folder", "app.pyz"])
+def test_what_runpy_runs_is_called_by_runpy(words: str, tmp_path: Path) -> None:
+    """Warnings of a higher level and the traceback have its lines; so has what it warns of itself."""
+    package = tmp_path / "package"
+    for folder in (package, tmp_path / "folder"):
+        folder.mkdir()
+        (folder / "__main__.py").write_text(f"{WARNING}1 / 0\n")
+    (package / "__init__.py").write_text(f"{WARNING.replace('(1, 2, 3, 9)', '(1, 2)')}from . import part\n")
+    (package / "part.py").write_text(f"{WARNING}if __name__ == '__main__':\n    1 / 0\n")
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
+        archive.writestr("__main__.py", f"{WARNING}1 / 0\n")
+    plain = subprocess.run(
+        [sys.executable, *words.split()], capture_output=True, text=True, cwd=tmp_path, check=False, env=unmeasured()
+    )
+    done = gradinspect("trace", *words.split(), cwd=tmp_path, is_measured=False)
+    *lines, sentence = done.stderr.splitlines()
+
+    assert "<frozen runpy>" in plain.stderr
+    assert lines == plain.stderr.splitlines()
+    assert sentence.startswith("gradinspect: The script failed before any backward call")

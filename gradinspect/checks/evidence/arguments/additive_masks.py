@@ -21,6 +21,7 @@ from gradinspect.checks.facts.value_flow import OUTSIDE, first_behind
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 
 LEAST_CALLS = 3  # of a line
@@ -79,7 +80,7 @@ class AddedMaskLog:
 
     def _fill(self, scores: Any, value: Any, number: int | None) -> None:
         """Look at what the scores are filled with that are to be hidden."""
-        if type(value) not in (int, float) or not isinstance(scores, torch.Tensor) or not scores.requires_grad:
+        if not is_one_of(value, (int, float)) or not isinstance(scores, torch.Tensor) or not scores.requires_grad:
             return
         seen = self._seen.setdefault(number, _Seen("fill", None))
         seen.filled = float(value)

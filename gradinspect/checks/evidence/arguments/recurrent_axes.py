@@ -18,6 +18,7 @@ from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE
 from gradinspect.checks.facts.values import LastAlongBatch
 from gradinspect.graph import Frame
+from gradinspect.torch_api.patching.classes import is_one_of
 
 LEAST_CALLS = 2  # of a line
 RECURRENT = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"}
@@ -69,7 +70,7 @@ class RecurrentAxisLog:
         if given.shape[0] != steps or type(first) is int:
             self._knowing |= {ran} if type(first) is int else set()
             return
-        if type(second) not in {int, str}:
+        if not is_one_of(second, (int, str)):
             return
         sequences, how = given.shape[1], second if type(second) is str else "last"
         seen = self._seen.setdefault(number, _Seen(RECURRENT[function], ran, (steps, sequences), how))

@@ -21,6 +21,7 @@ from gradinspect.checks.facts.values import RescaledInputs
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 
 LEAST_CALLS = 3  # of a layer
@@ -119,4 +120,4 @@ def _spread(data: torch.Tensor) -> float:
 
 
 def _is_scale(function: str, factor: Any) -> bool:
-    return type(factor) in (int, float) and bool(factor == SCALES[function in _PRODUCTS])
+    return is_one_of(factor, (int, float)) and bool(factor == SCALES[function in _PRODUCTS])

@@ -13,13 +13,14 @@ from weakref import WeakMethod, ref
 import torch
 
 from gradinspect.checks.evidence.custom_functions.shrinking import WORKABLE
+from gradinspect.torch_api.patching.classes import identities
 from gradinspect.torch_api.patching.originals import ops
 
-_HOLD_NOTHING = frozenset((
+_HOLD_NOTHING = identities(
     bool, bytes, complex, float, int, range, str, type(None), type(...),
     torch.Size, torch.device, torch.dtype, torch.layout, torch.memory_format,
-))  # fmt: skip
-_COPIED = frozenset((tuple, list, set, frozenset, dict))
+)  # fmt: skip
+_COPIED = identities(tuple, list, set, frozenset, dict)
 _MOST = 1_000  # elements of a container
 
 
@@ -63,7 +64,7 @@ def kept(value: Any) -> Any:
         if ops.numel(value) > WORKABLE:
             raise CannotBeKeptError(f"a tensor inside an argument has more than {WORKABLE:,} elements")
         return copied(value)
-    if kind in _HOLD_NOTHING or _is_plain_function(value) or _is_number_of_numpy(kind):
+    if id(kind) in _HOLD_NOTHING or _is_plain_function(value) or _is_number_of_numpy(kind):
         return value
     if not _is_copied(kind):
         return _Weak(value)
@@ -80,12 +81,12 @@ def given_again(value: Any) -> Any:
     """
     if type(value) is _Weak:
         return value.object()
-    return _each(given_again, value) if _is_copied(type(value)) and type(value) not in _HOLD_NOTHING else value
+    return _each(given_again, value) if _is_copied(type(value)) and id(type(value)) not in _HOLD_NOTHING else value
 
 
 def _is_copied(kind: type) -> bool:
     """Return whether a class is that of a container, or derived from a tuple, as one with named fields is."""
-    return kind in _COPIED or issubclass(kind, tuple)
+    return id(kind) in _COPIED or issubclass(kind, tuple)
 
 
 def _each(function: Any, container: Any) -> Any:

@@ -26,6 +26,7 @@ from gradinspect.recording.values.magnitudes import why_unread
 from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import Unobserved
 from gradinspect.torch_api.modules import own_buffers, own_parameters
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
 
@@ -35,7 +36,7 @@ _NEW = {"running_mean": 0.0, "running_var": 1.0}  # what all elements of a new l
 MAX_ELEMENTS = 1 << 20  # of all buffers of a model; larger ones are not compared
 MAX_PARAMETERS = 4
 _Values: TypeAlias = dict[str, torch.Tensor]
-_Signature: TypeAlias = tuple[type, tuple[tuple[str, torch.Size], ...], tuple[tuple[str, torch.Size], ...]]
+_Signature: TypeAlias = tuple[int, tuple[tuple[str, torch.Size], ...], tuple[tuple[str, torch.Size], ...]]
 
 
 @dataclass
@@ -179,7 +180,7 @@ def _why_not_compared(one: _Living) -> str | None:
 
 def _signature(module: nn.Module, buffers: _Values) -> _Signature:
     parameters = tuple((name, tensor.shape) for name, tensor in _parameters(module).items())
-    return type(module), parameters, tuple((name, tensor.shape) for name, tensor in buffers.items())
+    return id(type(module)), parameters, tuple((name, tensor.shape) for name, tensor in buffers.items())
 
 
 def _buffers(module: nn.Module) -> _Values:
@@ -208,7 +209,7 @@ def _few_parameters(module: nn.Module) -> _Values:
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Return whether it has values to compare."""
-    is_dense = type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided
+    is_dense = is_one_of(tensor, (torch.Tensor, nn.Parameter)) and tensor.layout is torch.strided
     return is_dense and why_unread(tensor) is None and ops.numel(tensor) > 0
 
 

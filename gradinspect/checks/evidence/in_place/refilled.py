@@ -22,6 +22,7 @@ from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -61,7 +62,7 @@ class RefilledLog:
         if is_capturing() or self.flow.is_full:  # NOTE [Captured kernels]
             return
         for tensor in held_by(optimizer):
-            if type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.requires_grad:
+            if is_one_of(tensor, (torch.Tensor, torch.nn.Parameter)) and tensor.requires_grad:
                 self._look(tensor, one)
 
     def facts(

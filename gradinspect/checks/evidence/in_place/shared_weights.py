@@ -40,6 +40,7 @@ from gradinspect.recording.source_structure import (
     enclosing,
     own_sources,
 )
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_transforming
 from gradinspect.torch_api.weak import HiddenRef
@@ -299,7 +300,7 @@ def _last_name(node: ast.expr) -> str | None:
 
 
 def _memory(tensor: torch.Tensor) -> tuple[int, torch.Size] | None:
-    is_plain = type(tensor) in (torch.Tensor, nn.Parameter) and tensor.layout is torch.strided
+    is_plain = is_one_of(tensor, (torch.Tensor, nn.Parameter)) and tensor.layout is torch.strided
     if not is_plain or is_transforming():  # whose tensors have no address
         return None
     address = ops.data_ptr(tensor)

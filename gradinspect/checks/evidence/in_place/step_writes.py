@@ -23,6 +23,7 @@ from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.hooks import runs_hooks_of_program
 from gradinspect.torch_api.nodes import next_sequence_nr
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.tensors import known_version, plain_tensors_only, version_of
 
 Target = tuple[Tensor, int, Tensor | None]  # with its version, and its bytes, before it was written
@@ -107,7 +108,7 @@ class StepWrites:
         with plain_tensors_only():
             groups = optimizer.param_groups
             held = [tensor for group in groups for tensor in group["params"]]
-            if any(type(tensor) not in _TENSORS for tensor in held):
+            if not all(is_one_of(tensor, _TENSORS) for tensor in held):
                 return
             given = [tensor for tensor in held if tensor.grad is not None]
             versions = [known_version(tensor) for tensor in given]

@@ -10,9 +10,10 @@ from torch import nn
 from gradinspect.checks.facts.backward_calls import Held, Holds, HoldsOf
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.names.names import named_modules
-from gradinspect.recording.names.variables import is_one_of, isinstance_safely, local_variables
+from gradinspect.recording.names.variables import isinstance_safely, local_variables
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.transparency.own_errors import PassOver
+from gradinspect.torch_api.patching.classes import is_one_of
 
 MAX_PARTS = 1_000  # of a model, whose names are looked at
 

@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import GradientUse, gradient_of, held_by
 from gradinspect.checks.evidence.training.registrations import Registrations
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -110,7 +111,7 @@ class MemoryTwice:
 
 def _place_of(tensor: torch.Tensor) -> _Place | None:
     """Return the memory of an ordinary tensor that has any."""
-    if type(tensor) not in (torch.Tensor, nn.Parameter) or tensor.layout is not torch.strided:
+    if not is_one_of(tensor, (torch.Tensor, nn.Parameter)) or tensor.layout is not torch.strided:
         return None
     address, num_elements = ops.data_ptr(tensor), ops.numel(tensor)
     return _Place(address, num_elements, tensor.dtype, tensor.device) if address and num_elements else None

@@ -17,8 +17,9 @@ from torch import nn
 
 from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.names import all_parameters, named_modules
-from gradinspect.recording.names.variables import elements_of, is_one_of, isinstance_safely, namespaces_from
+from gradinspect.recording.names.variables import elements_of, isinstance_safely, namespaces_from
 from gradinspect.recording.source_structure import enclosing
+from gradinspect.torch_api.patching.classes import is_one_of
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _HOLDERS = (nn.ParameterList, nn.ParameterDict)

@@ -18,6 +18,7 @@ from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read
 from gradinspect.recording.names.variables import own_variables
 from gradinspect.recording.source_structure import contains, enclosing, first_line, last_line
 from gradinspect.recording.transparency.own_errors import PassOver
+from gradinspect.torch_api.patching.classes import is_one_of
 
 _ADDS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))
 _PRODUCTS = frozenset(("mul", "rmul", "imul"))
@@ -58,7 +59,7 @@ def numeric_names(frame: FrameType | None) -> frozenset[str]:
 
 def _is_numeric(value: object) -> bool:
     kind = type(value)
-    if kind in (list, tuple):
+    if is_one_of(value, (list, tuple)):
         return bool(value) and type(next(iter(value))) is float  # type: ignore[call-overload]  # by its type
     numpy = sys.modules.get("numpy")
     return kind is float or (numpy is not None and issubclass(kind, (numpy.ndarray, numpy.generic)))

@@ -17,6 +17,7 @@ from gradinspect.recording.frames import is_own_file
 from gradinspect.torch_api.checkpoints import REENTRANT_FORWARD
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.operators import is_operator, operator_name
+from gradinspect.torch_api.patching.classes import identities
 from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
 from gradinspect.torch_api.patching.silence import Silence
 
@@ -30,8 +31,8 @@ TAKES_ONLY_TYPE = frozenset((  # or shape, of the first argument: its values go 
     *(f"torch.{name}_like" for name in ("empty", "full", "ones", "rand", "randn", "zeros")),
 ))  # fmt: skip
 _AUGMENTED = frozenset(("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imatmul__"))
-_PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, checked first
-_TENSORS = frozenset((torch.Tensor, nn.Parameter))
+_PLAIN = identities(int, float, bool, str, type(None))  # the most frequent arguments, checked first
+_TENSORS = identities(torch.Tensor, nn.Parameter)
 _CONTAINERS = (list, tuple, dict)
 # their code as it is before anything of ours replaces a method
 _COPIERS: dict[CodeType, DetachCause] = {deepcopy.__code__: "deepcopy", nn.Module.load_state_dict.__code__: "loaded"}
@@ -53,6 +54,8 @@ _resolve_name = getattr(resolve_name, "__wrapped__", resolve_name)
 class CallKind(Enum):
     """How to interpret a call."""
 
+    __hash__ = object.__hash__  # that of Enum calls a builtin. NOTE [Own builtins]
+
     SKIPPED = auto()  # returns no tensor, or one without its values
     MAKES = auto()
     WRITES = auto()  # into its first argument
@@ -65,6 +68,8 @@ class CallKind(Enum):
 
 class GradientTouch(Enum):
     """What a call does to the gradient of a leaf, or to the leaf itself."""
+
+    __hash__ = object.__hash__  # that of Enum calls a builtin. NOTE [Own builtins]
 
     READS = auto()
     SETS = auto()
@@ -186,7 +191,7 @@ def tensors_in(*values: object) -> list[torch.Tensor]:
     """List the tensors in the arguments or results of a call, without running code of the containers."""
     found: list[Any] = []
     for value in values:  # the first two cases are nearly all
-        kind = type(value)
+        kind = id(type(value))  # NOTE [Classes by identity]
         if kind in _TENSORS:
             found.append(value)
         elif kind not in _PLAIN:
@@ -197,9 +202,9 @@ def tensors_in(*values: object) -> list[torch.Tensor]:
 def _collect(container: object, depth: int, found: list[Any]) -> None:
     for item in islice(_items(container), MAX_NESTED):
         kind = type(item)
-        if kind in _PLAIN:
+        if id(kind) in _PLAIN:
             continue
-        if kind in _TENSORS or issubclass(kind, torch.Tensor):
+        if id(kind) in _TENSORS or issubclass(kind, torch.Tensor):
             found.append(item)
         elif depth and issubclass(kind, _CONTAINERS):
             _collect(item, depth - 1, found)

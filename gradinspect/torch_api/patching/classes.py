@@ -1,0 +1,18 @@
+"""Recognize the class of a value, whatever its metaclass answers.
+
+NOTE [Classes by identity]
+A set of classes asks the class that it looks for for its hash, and then, as a tuple does at once, whether it is equal.
+A class of the program may have a metaclass that counts that, or cannot do it. So classes are compared by identity:
+`is_one_of`, or where it has to be fast, `id(type(value))` in the `identities` of classes that stay loaded.
+"""
+
+
+def identities(*classes: type) -> frozenset[int]:
+    """Return what is looked up instead of a class."""
+    return frozenset(map(id, classes))
+
+
+def is_one_of(value: object, kinds: tuple[type, ...]) -> bool:
+    """Return whether a value is of one of some classes, and of no subclass."""
+    kind = type(value)
+    return any(kind is one for one in kinds)
