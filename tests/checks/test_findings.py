@@ -35,7 +35,7 @@ def test_codes_choose_and_the_same_lines_count_once() -> None:
 
 
 def test_one_cause_that_shows_in_several_losses_is_one_finding() -> None:
-    """It names all of them in the order of lines; what has no other line stays, and so does what says something else."""
+    """It names all of them in the order of lines; what has no other line stays, and what says something else."""
     layer, early, late = (place_of(role, frame(line)) for role, line in (("layer", 2), ("loss", 5), ("loss", 7)))
     twice = [replace(ONCE, places=(*layer, *loss, *place_of("backward", BACKWARD))) for loss in (late, early)]
     other = replace(twice[0], text="other")

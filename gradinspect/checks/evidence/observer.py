@@ -216,6 +216,7 @@ class ChecksObserver(Observer[Findings]):
             if not self._repeated.passes(call):
                 return False
         self._choice.observed.add(call.kind)
+        self._logs.training.passed()
         if self._window.has_passed_all():
             self._repeated.wake()
             self._look_at_window()

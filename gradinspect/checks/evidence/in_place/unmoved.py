@@ -156,6 +156,11 @@ class UnmovedLog:
             if one.num_steps:
                 one.left = _measured_gradient(one)
 
+    def unobserved(self) -> None:
+        """Forget what the last backward left: another one, which is only counted, has changed it."""
+        for one in self._open.values():
+            one.left = None
+
     def before_step(self, optimizer: Optimizer, seen: SeenOptimizer) -> None:
         """Look at the gradients that a step finds for parameters that the last ones have not changed."""
         held = self._held(optimizer)

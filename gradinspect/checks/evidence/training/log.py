@@ -272,6 +272,11 @@ class TrainingLog:
         """Note a call that is not looked at."""
         if kind == "backward":
             self._gradients.unobserved()
+            self.passed()
+
+    def passed(self) -> None:
+        """Note that gradients have changed in a call that is only counted."""
+        self._parameters.unmoved.unobserved()
 
     def touched(
         self, touch: GradientTouch, args: tuple[Any, ...], tensors: Sequence[Any], frame: FrameType | None

@@ -54,6 +54,21 @@ def test_what_moves_is_not_reported(dtype: torch.dtype) -> None:
     assert loop.log.waits() is None
 
 
+def test_a_gradient_of_another_backward_was_not_cleared() -> None:
+    """As the bias of a critic gets one from the generator's loss alone; the next backward is only counted."""
+    loop = Loop(torch.ones(2), torch.zeros(1))
+    for place in range(2 * LEAST_STEPS + 2):
+        loop.backward(lambda weight: weight.detach().clone())
+        loop.step()
+        loop.backward()
+        if place % 2:
+            loop.log.unobserved()
+            loop.weights[0].grad, loop.weights[1].grad = torch.ones(2), torch.zeros(1)
+            loop.step()
+
+    assert loop.found() == []
+
+
 def test_a_step_that_is_lost_beside_the_value() -> None:
     """The log asks for more steps until there were enough."""
     loop = Loop(torch.full((2,), 1.0, dtype=torch.bfloat16), lr=1e-5)
