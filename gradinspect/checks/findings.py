@@ -1,8 +1,10 @@
 """What a check finds: one record for every kind of finding, and how they are chosen."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal
+
+from msgspec.structs import replace
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, Node, Record, frame_of
@@ -16,6 +18,7 @@ _BARE_CALL = re.compile(r"(?<![\w.])[a-z_]\w*\(")
 CALLED = "called"  # the role of the line that called the function of the line before it
 BACKWARD = "backward"  # the role of the line that calls backward
 STEP = "step"  # the role of a line where an optimizer steps
+_WHERE_IT_SHOWS = ("loss", BACKWARD)  # the roles of lines where one cause may come to light several times
 # How far lines are from the cause, by their roles, where a finding has several; other roles are the cause itself.
 _FROM_CAUSE = (
     ("shared",),
@@ -129,6 +132,30 @@ def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:
         return None
     place = min(main, key=lambda one: _DISTANCES.get(one.role, 0))
     return place if place.file in own else next((one for one in finding.places if one.file in own), place)
+
+
+def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Make one finding of those that say the same of the same lines, and differ in the losses where it shows.
+
+    Args:
+        findings: Those of one run.
+    """
+    groups: dict[object, list[Finding]] = {}
+    for number, one in enumerate(findings):
+        causes = tuple(place for place in one.places if place.role not in _WHERE_IT_SHOWS)
+        key = (one.code, one.title, one.text, one.remedy, one.subjects, causes) if causes else number
+        groups.setdefault(key, []).append(one)
+    return tuple(_joined(group) if len(group) > 1 else group[0] for group in groups.values())
+
+
+def _joined(group: Sequence[Finding]) -> Finding:
+    places = dict.fromkeys(place for one in group for place in one.places)
+    return replace(group[0], places=tuple(sorted(places, key=_causes_first)))
+
+
+def _causes_first(place: Place) -> tuple[int, str, int]:
+    shows = place.role in _WHERE_IT_SHOWS
+    return (_WHERE_IT_SHOWS.index(place.role), place.file, place.line) if shows else (-1, "", 0)
 
 
 def place_of(role: str, frame: Frame | None, called: Frame | None = None) -> tuple[Place, ...]:

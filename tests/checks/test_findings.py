@@ -14,6 +14,7 @@ from gradinspect.checks.findings import (
     line_of,
     line_that_names,
     listed,
+    merged,
     place_of,
     place_to_change,
     selected,
@@ -31,6 +32,21 @@ def test_codes_choose_and_the_same_lines_count_once() -> None:
     assert selected([ONCE, EACH_TIME, ONCE], (), ()) == (ONCE, EACH_TIME)
     assert selected([ONCE, EACH_TIME], ("GI6",), ()) == (EACH_TIME,)
     assert selected([ONCE, EACH_TIME], (), ("GI6",)) == (ONCE,)
+
+
+def test_one_cause_that_shows_in_several_losses_is_one_finding() -> None:
+    """It names all of them in the order of lines; what has no other line stays, and what says something else."""
+    layer, early, late = (place_of(role, frame(line)) for role, line in (("layer", 2), ("loss", 5), ("loss", 7)))
+    twice = [replace(ONCE, places=(*layer, *loss, *place_of("backward", BACKWARD))) for loss in (late, early)]
+    other = replace(twice[0], text="other")
+    alone = [replace(ONCE, places=loss) for loss in (early, late)]
+
+    assert [[(one.role, one.line) for one in found.places] for found in merged([*twice, other])] == [
+        [("layer", 2), ("loss", 5), ("loss", 7), ("backward", 9)],
+        [("layer", 2), ("loss", 7), ("backward", 9)],
+    ]
+    assert merged(alone) == tuple(alone)
+    assert merged(twice[:1]) == (twice[0],)
 
 
 def frame(line: int, function: str = "step", file: str = "train.py") -> Frame:

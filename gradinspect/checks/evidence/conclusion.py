@@ -12,7 +12,7 @@ from gradinspect.checks.evidence.ranks import missing_notes
 from gradinspect.checks.evidence.watch_window import WatchWindow
 from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
 from gradinspect.checks.facts.failures import FailedCall
-from gradinspect.checks.findings import Finding, Findings
+from gradinspect.checks.findings import Finding, Findings, merged
 from gradinspect.checks.registry import declared, findings_on, rule_of
 from gradinspect.graph import Frame
 from gradinspect.runner.engine import missed_notes, not_followed_notes
@@ -59,7 +59,7 @@ def conclusion(
     )
     if failure is not None and not any(_names(finding, failure.frame) for finding in findings):
         findings = declared((*findings, *findings_on(failure, found)))
-    findings = _without_effects(findings)
+    findings = merged(_without_effects(findings))
     ranks = logs.ranks
     return Findings(
         rank=0 if ranks is None else ranks.rank,

@@ -103,8 +103,11 @@ _REMEDIES: Final = {
         "Labels of classes are whole numbers: make the target with long().",
     r"multi-target not supported":
         "Labels have one dimension: at {where}, pass {integer}.squeeze(1), or argmax(1) of a one-hot target.",
+    r"Expected input batch_size \(\d+\) to match target batch_size \(0\)":
+        "Give a single label a dimension: at {where}, pass unsqueeze(0) of it, or y[i : i + 1] instead of y[i].",
     r"Expected input batch_size \((?P<has>\d+)\) to match target batch_size \((?P<wants>\d+)\)":
-        "A view() or reshape() has made {has} rows of {wants} examples: keep the first dimension, as flatten(1) does.",
+        "There are {wants} labels, and the first dimension of the scores is {has}: keep it in view() and reshape(), as "
+        "flatten(1) does, and flatten a sequence together with its labels.",
     r"Target size \(.*\) must be the same as input size":
         "Bring both to one shape: unsqueeze(1) for the target, or squeeze(1) for the output.",
     r"all elements of input should be between 0 and 1":

@@ -1,5 +1,6 @@
 # expect: GI001
-# advice: A view() or reshape() has made 48 rows of 12 examples: keep the first dimension, as flatten(1) does.
+# advice: There are 12 labels, and the first dimension of the scores is 48: keep it in view() and reshape(), as
+# advice: flatten(1) does, and flatten a sequence together with its labels.
 import torch
 from torch import nn
 

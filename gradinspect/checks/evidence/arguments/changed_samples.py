@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from gradinspect.checks.evidence.in_place.shared_memory import checksum_of, is_from_numpy
 from gradinspect.checks.evidence.values.result_states import SizeLimit
+from gradinspect.checks.evidence.values.torch_calls import FILLS
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.checks.facts.values import ChangedSamples
 from gradinspect.graph import Frame
@@ -30,8 +31,7 @@ LEAST_CHANGES = 3
 MOST_ELEMENTS = 262_144
 MOST_SAMPLES = 10_000
 LEAST_CHANGE = 1e-4  # of the largest value
-_FILLS = frozenset(("copy_", "fill_", "zero_", "set_", "__setitem__", "setitem", "normal_", "uniform_", "random_",
-                    "bernoulli_", "exponential_"))  # fmt: skip
+_REPLACES = FILLS | frozenset(("copy_", "set_", "__setitem__", "setitem"))
 _MAX_FRAMES = 8  # from a write up to __getitem__, as by transforms
 _Place = tuple[int, int]  # the address and the size of a sample
 
@@ -86,7 +86,7 @@ class SampleLog:
         if not (tensor.is_cpu and ops.is_floating_point(tensor) and self._limit.allows(tensor, line)):
             return None
         place = _place_of(tensor)
-        sample = None if short_name(function) in _FILLS else self._samples.get(place)
+        sample = None if short_name(function) in _REPLACES else self._samples.get(place)
         is_again = sample is not None and sample.is_there() and sample.left == checksum_of(tensor)
         with unobserved():
             return _Begun(tensor, place, ops.clone(ops.detach(tensor)) if is_again else None)

@@ -156,6 +156,11 @@ class UnmovedLog:
             if one.num_steps:
                 one.left = _measured_gradient(one)
 
+    def unobserved(self) -> None:
+        """Forget what the last backward left: another one, which is only counted, has changed it."""
+        for one in self._open.values():
+            one.left = None
+
     def before_step(self, optimizer: Optimizer, seen: SeenOptimizer) -> None:
         """Look at the gradients that a step finds for parameters that the last ones have not changed."""
         held = self._held(optimizer)
@@ -178,11 +183,6 @@ class UnmovedLog:
             figures = _figures(tensor) if one.num_steps and not one.is_undone and one.has_stepped else None
             if figures is not None:
                 one.waiting.append(("moved", figures))
-
-    def unobserved(self) -> None:
-        """Note that a backward call was not looked at: what it has left is not known, and a step may find that."""
-        for one in self._open.values():
-            one.left = None
 
     def waits(self) -> str | None:
         """Say what the next steps may show."""

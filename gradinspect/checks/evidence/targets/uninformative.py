@@ -4,6 +4,9 @@ NOTE [Labels that say nothing on purpose]
 A discriminator is told that all of a batch is real, and a contrastive loss that the first column is right: such labels
 are made as zeros or ones. What comes out of the data, or of a draw, is to tell examples apart. Labels that a model has
 chosen itself sharpen what it believes; programs that mean that have another loss on real labels as well.
+
+Labels may be made where no call is seen, as by NumPy. But where one line has nothing but ones, and another nothing but
+zeros, each line knows its answer: what is right of an example depends on the line, which is what is meant.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,6 +60,11 @@ class _Seen(Struct):
     chosen: int | None = None
     op: str = ""
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether enough labels were read, all of which have one value that nobody has given them."""
+        return not self.is_constant and self.num_labels >= LEAST_LABELS and self.least == self.most
+
 
 class UninformativeLog:
     """Looks at labels. NOTE [Labels that say nothing on purpose]."""
@@ -83,7 +91,7 @@ class UninformativeLog:
         seen.is_constant = seen.is_constant or not (self._is_data(target) and scores.requires_grad)
         if name in _CHOICES and self._is_of(made, self._flow.read(scores)):
             seen.num_own, seen.chosen, seen.op = seen.num_own + 1, seen.made, name
-        if not seen.is_constant and target.is_cpu:
+        if target.is_cpu and (not seen.is_constant or ops.numel(target) <= MOST_ELEMENTS):
             self._read(seen, target, number)
 
     def _read(self, seen: _Seen, target: torch.Tensor, number: int | None) -> None:
@@ -139,13 +147,14 @@ class UninformativeLog:
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[EqualLabels | OwnLabels]:
         """Yield the lines where it was so in every call."""
+        values = {one.least for one in self._seen.values() if one.num_labels and one.least == one.most}
         are_all_own = all(one.num_own == one.num_calls for one in self._seen.values() if one.num_calls)
         for number, seen in self._seen.items():
             if seen.num_calls < LEAST_CALLS:
                 continue
             if are_all_own and seen.num_own:
                 yield OwnLabels(op=seen.op, num_calls=seen.num_calls, made=frame_of(seen.chosen), used=frame_of(number))
-            elif not seen.is_constant and seen.num_labels >= LEAST_LABELS and seen.least == seen.most:
+            elif len(values) == 1 and seen.says_nothing:
                 yield EqualLabels(
                     loss=seen.loss, value=seen.least, num_labels=seen.num_labels, num_calls=seen.num_calls,
                     made=frame_of(seen.made), used=frame_of(number),

@@ -27,6 +27,7 @@ from gradinspect.checks.evidence.lines.replaced import ReplacedVariable, replace
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.numbers import numeric_names
 from gradinspect.checks.evidence.values.torch_calls import (
+    FILLS,
     TAKES_ONLY_TYPE,
     CallKind,
     copied_by,
@@ -299,7 +300,7 @@ class Dataflow:
         reads = self._all_reads(inputs)
         if is_write:
             reads = (*self._overwritten(outputs[0]), *reads)
-            if not reads or (not inputs and outputs[0].requires_grad):
+            if not inputs and (outputs[0].requires_grad or not (reads or short_name(name) in FILLS)):
                 return
         cause: DetachCause | None = "python" if kind is CallKind.TO_PYTHON else None
         if outputs and _any_live(reads):

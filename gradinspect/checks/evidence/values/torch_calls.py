@@ -66,6 +66,11 @@ class CallKind(Enum):
     SWITCHES = auto()  # grad mode
 
 
+FILLS = frozenset((
+    "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_",
+))  # fmt: skip  # what was there before is neither read nor left
+
+
 class GradientTouch(Enum):
     """What a call does to the gradient of a leaf, or to the leaf itself."""
 

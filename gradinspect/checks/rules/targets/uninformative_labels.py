@@ -13,7 +13,8 @@ EQUAL = Rule(
     explanation="A loss on labels that never vary falls quickly: the model learns one answer. Labels that come "
     "out of the data or of a draw are to tell examples apart. torch.randint(0, 1, ...) draws nothing but 0, as its "
     "upper end is left out; a comparison may hold of all; a column may have been taken twice. Silent where the program "
-    "makes labels as zeros or ones, as for a discriminator, or where fewer than 64 were seen.",
+    "makes labels as zeros or ones, as for a discriminator, where another line has nothing but another value, or where "
+    "fewer than 64 were seen.",
     change="""\
   import torch
   from torch import nn

@@ -112,17 +112,6 @@ def test_a_gradient_that_is_zeroed_before_the_step() -> None:
     assert loop.found() == [("w0", "cleared")]
 
 
-def test_a_gradient_of_another_loss_is_not_the_one_that_a_step_finds() -> None:
-    """The generator's backward leaves a gradient in the last bias of a critic, whose own loss has none for it."""
-    loop = Loop(torch.ones(2), torch.ones(3))
-    for _ in range(LEAST_STEPS + 1):
-        loop.backward()
-        loop.backward(lambda weight: torch.full_like(weight, float(weight.numel() == 3)))
-        loop.step()
-
-    assert loop.found() == []
-
-
 def test_gradients_that_are_zero_from_the_start() -> None:
     """A mistake only if nothing of the optimizer learns: an expert may be idle for a while."""
     alone, beside = Loop(torch.ones(2)), Loop(torch.ones(2), torch.ones(3))

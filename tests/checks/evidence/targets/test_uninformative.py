@@ -33,6 +33,8 @@ def scored() -> Tensor:
         (lambda: torch.ones(32).expand_as(scored()[:, 0]).long(), 0),
         (lambda: ONE[:1].expand(32), 0),
         (lambda: torch.zeros(40)[:32].long() + 0, 0),
+        (lambda: torch.autograd.Variable(torch.FloatTensor(32).fill_(1.0)).long(), 0),
+        (lambda: torch.FloatTensor(32).random_(1, 2).long(), 1),
     ],
 )
 def test_labels_that_are_all_the_same(labels: Callable[[], Tensor], count: int) -> None:
@@ -46,6 +48,17 @@ def test_few_labels_do_not_show_it() -> None:
 
     assert not facts_of(EqualLabels, lambda: functional.cross_entropy(scored()[:4], ONE[:4].clone()))
     assert not facts_of(EqualLabels, lambda: functional.cross_entropy(scored(), next(labels)))
+
+
+def test_a_line_of_zeros_beside_a_line_of_ones() -> None:
+    """Each line knows its answer, as for what is real and what is not, wherever the labels were made."""
+    zero = ONE - 1
+
+    def both() -> Tensor:
+        real = functional.cross_entropy(scored(), ONE.clone())
+        return real + functional.cross_entropy(scored(), zero.clone())
+
+    assert not facts_of(EqualLabels, both)
 
 
 def test_labels_that_the_model_has_chosen() -> None:
