@@ -215,7 +215,7 @@ class WatchWindow:
     def notes(self) -> tuple[str, ...]:
         """Say which limit was reached, what was not known by then, and which calls were only counted."""
         calls = f"{self.num_repeated:,} of {self._num_calls:,} backward calls"
-        lines = "on lines that had been looked at; an evaluation between them was not looked at"
+        lines = "on lines that had been looked at; any evaluation between them was not looked at"
         counted = f"Only counted: {calls}, {lines}."
         notes = [] if self._limit is None else [self._limit]
         if self.is_left and self._is_cut_off and self._limit is None:

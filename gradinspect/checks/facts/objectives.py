@@ -77,6 +77,17 @@ class UnlikeReductions(Record, frozen=True, kw_only=True):
     used: Frame | None = None  # where they are added
 
 
+class OutweighedCode(Record, frozen=True, kw_only=True):
+    """The divergence of a code is added to an error that is less than it, even without the code."""
+
+    elements: int  # of an example, over which the error is averaged
+    nats: float  # that the divergence can have at most, if it is to be worth it
+    num_calls: int
+    summed: Frame | None = None  # the divergence
+    error: Frame | None = None
+    used: Frame | None = None  # where they are added
+
+
 class RepeatedTerm(Record, frozen=True, kw_only=True):
     """One term is added to a loss more than once, with the same weight."""
 

@@ -207,7 +207,7 @@ def test_a_long_training_costs_no_more_than_if_all_of_its_calls_were_looked_at()
     assert num_counted > 3 * CHEAP_CALLS
     assert window.is_enough()
     calls = f"{num_counted:,} of {CLOSE_CALLS + num_counted:,} backward calls"
-    counted = "on lines that had been looked at; an evaluation between them was not looked at."
+    counted = "on lines that had been looked at; any evaluation between them was not looked at."
     assert window.notes() == (f"Only counted: {calls}, {counted}",)
     window.is_left = True
     assert window.notes()[0].startswith(f"Not checked: what follows the first {CLOSE_CALLS + num_counted:,}")

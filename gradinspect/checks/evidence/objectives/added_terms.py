@@ -1,4 +1,4 @@
-"""What is added up in a loss: a sum over the batch beside a mean, and a term that was computed and added twice.
+"""What is added up in a loss: a sum beside a mean, and a term that was computed and added twice.
 
 NOTE [Unlike reductions]
 A mean over a batch is as large for 16 examples as for 160, a sum is ten times as large. Of a loss that adds both up,
@@ -21,8 +21,14 @@ import torch
 from msgspec import Struct
 
 from gradinspect.checks.evidence.arguments.given import argument, reduction_of
+from gradinspect.checks.evidence.objectives.outweighed_codes import (
+    HALF,
+    LEAST_ELEMENTS,
+    MOST_NATS,
+    is_divergence_of_code,
+)
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.facts.objectives import RepeatedTerm, UnlikeReductions
+from gradinspect.checks.facts.objectives import OutweighedCode, RepeatedTerm, UnlikeReductions
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, all_behind
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
@@ -52,6 +58,7 @@ class _Reduced(NamedTuple):
 
     kind: Literal["sum", "mean"]
     rows: int
+    elements: int
 
 
 class _Term(NamedTuple):
@@ -70,6 +77,10 @@ class _Pair(Struct):
     unlike: tuple[int, int] | None = None  # the calls of a sum and of a mean
     rows: int = 0
     twice: tuple[int, int] | None = None
+    num_outweighed: int = 0
+    outweighed: tuple[int, int] | None = None  # the calls of a divergence and of an error
+    elements: int = 0  # of an example, over which the error is averaged
+    nats: float = 0.0  # that the divergence of an example can have at most
 
 
 class AddedTermLog:
@@ -96,11 +107,11 @@ class AddedTermLog:
         if function in _LOSSES:
             kind = _REDUCTION.get(reduction_of(function, args, kwargs))
             if kind is not None:
-                self._reduced[call] = _Reduced(kind, first.shape[0])
+                self._reduced[call] = _Reduced(kind, first.shape[0], ops.numel(first))
             return
         axes = argument(args, kwargs, 1, "dim")
         if axes is None or num_axes == 1:
-            self._reduced[call] = _Reduced("sum" if function == "sum" else "mean", first.shape[0])
+            self._reduced[call] = _Reduced("sum" if function == "sum" else "mean", first.shape[0], ops.numel(first))
         elif _has_first(axes, num_axes):
             self._over_rows.add(call)
 
@@ -119,11 +130,18 @@ class AddedTermLog:
         self._compare_reductions(seen, one, other)
         if function in _ADDS:
             self._compare_values(seen, (one, first), (other, second))
+            self._compare_worth(seen, one, other)
 
-    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[UnlikeReductions | RepeatedTerm]:
+    def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
         """Yield the lines where it was so in every call."""
         calls = self._flow.calls
         for number, seen in self._seen.items():
+            if seen.outweighed is not None and seen.num_outweighed == seen.num_calls >= LEAST_CALLS:
+                summed, error = (frame_of(calls[call].frame) for call in seen.outweighed)
+                yield OutweighedCode(
+                    elements=seen.elements, nats=seen.nats, num_calls=seen.num_calls,
+                    summed=summed, error=error, used=frame_of(number),
+                )  # fmt: skip
             if seen.unlike is not None and seen.num_unlike == seen.num_calls >= LEAST_CALLS:
                 summed, mean = (frame_of(calls[call].frame) for call in seen.unlike)
                 yield UnlikeReductions(
@@ -189,6 +207,34 @@ class AddedTermLog:
         its, mine = (all_behind(calls, Read(one.call, is_live=True)) - {one.call} for one in (mean, summed))
         is_same = bool(mine & its) and self._over_rows.isdisjoint(mine - its)
         return one.rows if is_same else 0
+
+    def _compare_worth(self, seen: _Pair, one: Read, other: Read) -> None:
+        """Look for a divergence on one side, and on the other a mean that can win less. NOTE [What a code can win]."""
+        sides = [(read, [*self._terms(read)]) for read in (one, other)]
+        for (read, errors), (_, terms) in (sides, sides[::-1]):
+            error = self._values.get(_peeled(self._flow.calls, read)) if len(errors) == 1 else None
+            for term in terms if error and isfinite(error) else ():
+                elements, weight = self._weight_of_example(term, errors[0])
+                if weight and abs(error or 0.0) < MOST_NATS * weight:
+                    seen.outweighed, seen.elements = (term.call, errors[0].call), elements
+                    seen.nats = max(seen.nats, abs(error or 0.0) / weight)
+                    seen.num_outweighed += 1
+                    return
+
+    def _weight_of_example(self, term: _Term, error: _Term) -> tuple[int, float]:
+        """Return over how many elements of an example an error is averaged, and what the divergence of one counts.
+
+        Zeros if the one is no such mean, or the other no divergence of what the error was decoded from.
+        """
+        one, mean = self._reduced.get(term.call), self._reduced.get(error.call)
+        if one is None or mean is None or mean.kind != "mean" or one.rows < LEAST_ROWS:
+            return 0, 0.0
+        elements = mean.elements // one.rows
+        is_alike = not (mean.elements % one.rows or mean.rows % one.rows) and elements >= LEAST_ELEMENTS
+        if not is_alike or not is_divergence_of_code(self._flow.calls, term.call, error.call):
+            return 0, 0.0
+        share = one.rows if one.kind == "sum" else one.rows / one.elements
+        return elements, abs(term.weight) * self._weight_inside(term.call) * share / HALF
 
     def _weight_inside(self, call: int) -> float:
         """Return what the values of a sum were multiplied with before they were added up."""
