@@ -30,7 +30,7 @@ def test_every_optimizer_steps_twice(tmp_path: Path) -> None:
 
     assert output.splitlines()[-4:] == [
         "99",
-        "Only counted: 54 of 120 backward calls, on lines that had been looked at; an",
+        "Only counted: 54 of 120 backward calls, on lines that had been looked at; any",
         "  evaluation between them was not looked at.",
         "No problems found in 120 backward calls of train.py",
     ]
@@ -47,7 +47,7 @@ def test_two_steps_of_accumulated_gradients(tmp_path: Path) -> None:
     )
 
     assert output == (
-        "Only counted: 96 of 300 backward calls, on lines that had been looked at; an\n"
+        "Only counted: 96 of 300 backward calls, on lines that had been looked at; any\n"
         "  evaluation between them was not looked at.\n"
         "No problems found in 300 backward calls of train.py\n"
     )

@@ -61,7 +61,10 @@ def test_an_operator_costs_few_calls_while_the_program_runs() -> None:
         return calls
 
     # Another thread, as parallel tests have one, makes us remember all results: NOTE [Threads that are not followed]
-    assert calls_per_operator(run) <= (14 if len(sys._current_frames()) == 1 else 21)
+    num_threads, cost = 0, 0.0
+    while num_threads != len(sys._current_frames()):  # one of an earlier test has ended meanwhile
+        num_threads, cost = len(sys._current_frames()), calls_per_operator(run)
+    assert cost <= (14 if num_threads == 1 else 21)
 
 
 def test_a_node_costs_few_calls_while_backward_runs(monkeypatch: pytest.MonkeyPatch) -> None:
