@@ -4,7 +4,8 @@ NOTE [Moved on purpose]
 A view counts elements anew, in their order. It is meant where axes are split, merged or dropped. Where its result has
 the same lengths in another order, or where a part of the last axis changes places with the axis before it, as the heads
 of an attention do, no order of the elements fits both shapes. Lengths that are equal say nothing, so such shapes are
-left alone, and so is a line where it was otherwise in any call.
+left alone, and so is a line where it was otherwise in any call. Images are often turned once, for all steps: one call
+is enough where a convolution is given what it made, or rows of that.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,11 @@ from gradinspect.graph import Frame
 
 LEAST_CALLS = 2  # of a line
 _VIEWS = frozenset(("view", "reshape", "flatten"))
+_CONVOLUTIONS = frozenset(("conv1d", "conv2d", "conv3d"))
+_KEEPS_AXES = frozenset((
+    "getitem", "stack", "unbind", "iter", "add", "sub", "mul", "div", "truediv", "float", "to", "contiguous", "detach",
+    "clone", "type_as",
+))  # fmt: skip
 _Shape = tuple[int, ...]
 
 
@@ -32,6 +38,7 @@ class _Seen(Struct):
     before: _Shape
     after: _Shape
     num_calls: int = 0
+    is_convolved: bool = False  # what it made
     is_known: bool = False  # by a rule on the loss that it is given to, or not so in each call
 
 
@@ -49,7 +56,7 @@ class _Apart(Struct):
 class ViewLog:
     """Looks at shapes. NOTE [Moved on purpose]."""
 
-    functions = _VIEWS | LOSSES_OF_TARGETS
+    functions = _VIEWS | LOSSES_OF_TARGETS | _CONVOLUTIONS
 
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made the arguments."""
@@ -65,6 +72,9 @@ class ViewLog:
             return
         if function in LOSSES_OF_TARGETS:
             self._compare(function, given, argument(args, kwargs, 1, "target"), number)
+            return
+        if function in _CONVOLUTIONS:
+            self._convolved(given)
             return
         before = tuple(given.shape)
         after = _shape_after(function, before, args, kwargs) if len(before) > 1 else ()
@@ -96,11 +106,21 @@ class ViewLog:
         seen.first, seen.second, seen.num_calls = before, other, seen.num_calls + 1
         seen.scores, seen.targets = calls[first].frame, calls[second].frame
 
+    def _convolved(self, given: torch.Tensor) -> None:
+        """Note that a convolution is given what a view has made."""
+        made = self._view_behind(self._flow.read(given), _KEEPS_AXES) if self._seen else OUTSIDE
+        if made in self._before and self._flow.calls[made].frame in self._seen:
+            self._seen[self._flow.calls[made].frame].is_convolved = True
+
     def _flattened(self, read: Read) -> int:
         """Return the view that has flattened something, whatever casts came after it."""
+        return self._view_behind(read, SAME_VALUES | {"log_softmax", "long", "sigmoid"})
+
+    def _view_behind(self, read: Read, passed: frozenset[str]) -> int:
+        """Return the view that made something, or the last call before functions that are passed by."""
         calls, number = self._flow.calls, read.call
         while number != OUTSIDE and number not in self._before and calls[number].reads:
-            if calls[number].name.strip("_") not in SAME_VALUES | {"log_softmax", "long", "sigmoid"}:
+            if calls[number].name.strip("_") not in passed:
                 break
             number = calls[number].reads[0].call
         return number
@@ -108,7 +128,7 @@ class ViewLog:
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[MovedByView | FlattenedApart]:
         """Yield the lines where it was so in every call."""
         for number, seen in self._seen.items():
-            if not seen.is_known and seen.num_calls >= LEAST_CALLS:
+            if not seen.is_known and seen.num_calls >= (1 if seen.is_convolved else LEAST_CALLS):
                 yield MovedByView(
                     kind=seen.kind, before=seen.before, after=seen.after, num_calls=seen.num_calls,
                     viewed=frame_of(number),

@@ -51,6 +51,7 @@ class Unmoved:
     tensor: ReferenceType[torch.Tensor]
     name: str
     backward: int | None  # the frame
+    dtype: torch.dtype  # as all that is said of it, also after it is gone
     before: list[float] = field(default_factory=list)  # its figures in the first call: see _figures
     has_stepped: bool = False  # since the last call
     num_calls: int = 0  # that found the same figures as the first
@@ -62,6 +63,8 @@ class Unmoved:
     is_undone: bool = False  # a step has changed it
     rate: float | None = None
     optimizer: SeenOptimizer | None = None
+    method: str = ""  # the class of the optimizer
+    is_own: bool = False  # it is the program's
 
     @property
     def kind(self) -> UnmovedKind:
@@ -105,10 +108,9 @@ class Unmoved:
             self.used = max(self.used, largest)
 
     def _is_lost(self, gradient: float) -> bool:
-        tensor = self.tensor()
-        if tensor is None or self.rate is None or not ops.is_floating_point(tensor):
+        if self.rate is None or not self.dtype.is_floating_point:
             return False
-        return bool(self.rate * gradient < torch.finfo(tensor.dtype).eps * self.largest)
+        return bool(self.rate * gradient < torch.finfo(self.dtype).eps * self.largest)
 
 
 @dataclass
@@ -165,11 +167,13 @@ class UnmovedLog:
         """Look at the gradients that a step finds for parameters that the last ones have not changed."""
         held = self._held(optimizer)
         rates = _rates(optimizer) if held else {}
+        kind = type(optimizer)
         for tensor, one in held:
             rate = rates.get(id(tensor))
             if gradient_of(tensor) is None or rate == 0 or seen.was_compiled:
                 continue
             one.has_stepped, one.optimizer, one.rate = True, seen, rate
+            one.method, one.is_own = kind.__name__, not kind.__module__.startswith("torch.")
             if one.num_steps:
                 asked: tuple[tuple[_Question, PendingFigures | None], ...] = (
                     ("arrived", one.left),
@@ -218,7 +222,7 @@ class UnmovedLog:
             return None
         known = self._open.get(id(tensor))
         if known is None or known.tensor() is not tensor:
-            known = self._open[id(tensor)] = Unmoved(id(tensor), HiddenRef(tensor), name, backward)
+            known = self._open[id(tensor)] = Unmoved(id(tensor), HiddenRef(tensor), name, backward, tensor.dtype)
         return known
 
     def _held(self, optimizer: Optimizer) -> list[tuple[torch.Tensor, Unmoved]]:
@@ -239,18 +243,16 @@ def unmoved_fact(
         written: Returns the frame of the last write to a tensor.
     """
     first, seen = some[0], some[0].optimizer
-    optimizer, tensors = None if seen is None else seen.optimizer(), [one.tensor() for one in some]
-    living = [tensor for tensor in tensors if tensor is not None]
     return UnmovedParameters(
         kind=first.kind, names=tuple(dict.fromkeys(one.name or "a parameter" for one in some)),
-        optimizer="" if seen is None else seen.name, method=type(optimizer).__name__,
-        dtype=str(living[0].dtype).removeprefix("torch.") if living else "",
+        optimizer="" if seen is None else seen.name, method=first.method,
+        dtype=str(first.dtype).removeprefix("torch."),
         num_steps=min(one.num_steps for one in some), gradient=max(one.arrived for one in some),
         value=max(one.largest for one in some), rate=first.rate,
-        is_own=optimizer is not None and not type(optimizer).__module__.startswith("torch."),
+        is_own=first.is_own,
         created=frame(None if seen is None else seen.created), backward=frame(first.backward),
         step=frame(None if seen is None else seen.step),
-        written=frame(written(tensors[0])) if first.kind == "undone" else None,
+        written=frame(written(first.tensor())) if first.kind == "undone" else None,
     )  # fmt: skip
 
 

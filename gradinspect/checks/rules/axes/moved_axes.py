@@ -19,9 +19,10 @@ _REMEDIES = {
 def moved_findings(fact: MovedByView) -> Iterator[Finding]:
     """Report a view that keeps the elements in their order."""
     where, before, after = line_of(fact.viewed), format_shape(fact.before), format_shape(fact.after)
+    seen = f"in each of {fact.num_calls} calls" if fact.num_calls > 1 else "in its only call"
     heads, features = (fact.after[-3], fact.after[-1]) if len(fact.after) > 2 else (0, 0)
     yield SCRAMBLED.finding(
-        text=f"{where} makes {after} of {before} by a view, in each of {fact.num_calls} calls. A view keeps the "
+        text=f"{where} makes {after} of {before} by a view, {seen}. A view keeps the "
         "elements in their order and only counts them anew, so what stands along one axis of its result comes from "
         "several places of another.",
         places=place_of("viewed", fact.viewed),

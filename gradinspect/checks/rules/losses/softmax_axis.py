@@ -33,6 +33,9 @@ _SEQUENCES = ("CtcLossBackward", "CudnnCtcLossBackward")  # of [time, batch, cla
 _LOSSES = (
     *NEGATIVE_LOG_LIKELIHOOD, *_SEQUENCES, "MseLossBackward", "BinaryCrossEntropyBackward", "SmoothL1LossBackward",
 )  # fmt: skip
+_WITH_ROWS = (
+    *_LOSSES, "BinaryCrossEntropyWithLogitsBackward", "HuberLossBackward", "KlDivBackward", "SoftMarginLossBackward",
+)  # fmt: skip
 _BY_ELEMENT = tuple(
     f"{name}Backward" for name in ("Abs", "Add", "Clamp", "ClampMin", "Div", "Log", "Mul", "Neg", "Pow", "Rsub", "Sub")
 )
@@ -120,7 +123,7 @@ def _class_axis(node: Node, loss: Node) -> int:
 
 def _with_rows(graph: Graph, shape: tuple[int | str, ...]) -> Node | None:
     """Return the loss, if what it reduces has as many rows as a shape, and fewer dimensions."""
-    losses = [graph.nodes[number] for number in nodes_named(graph, _LOSSES)]
+    losses = [graph.nodes[number] for number in nodes_named(graph, _WITH_ROWS)]
     inputs = [None if (edge := loss.next_edges[0]) is None else graph.nodes[edge.next_node] for loss in losses]
     shapes = [() if one is None else output_shape(one) for one in inputs]
     is_batch = all(one[:1] == shape[:1] and len(one) < len(shape) for one in shapes)

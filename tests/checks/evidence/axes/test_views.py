@@ -51,6 +51,24 @@ def test_a_view_that_is_meant(x: Tensor, view: Callable[[Tensor], Tensor]) -> No
     assert not facts_of(MovedByView, lambda: view(x))
 
 
+@pytest.mark.parametrize(
+    ("images", "convolved", "count"),
+    [
+        (IMAGES, lambda x: x.view(4, 3, 8, 6)[torch.tensor([2, 0])], 1),
+        (IMAGES, lambda x: (x.reshape(-1, 3, 8, 6).float() / 255 - 0.5)[:2].clone(), 1),
+        (IMAGES, lambda x: torch.stack([row * 2 for row in x.view(4, 3, 8, 6)[:3]]), 1),
+        (IMAGES, lambda x: x.permute(0, 3, 1, 2)[:2], 0),
+        (torch.randn(4, 144), lambda x: x.view(4, 3, 8, 6), 0),  # rows of a file
+        (torch.randn(4, 6, 8, 3), lambda x: x.view(4, 8, 3, 6).permute(0, 2, 1, 3), 0),  # axes that are counted down
+    ],
+)
+def test_images_that_were_turned_once(images: Tensor, convolved: Callable[[Tensor], Tensor], count: int) -> None:
+    """One call is enough where a convolution is given what it made, or some of its rows."""
+    layer = nn.Conv2d(3, 2, 3)
+
+    assert len(facts_of(MovedByView, lambda: layer(convolved(images)), calls=1)) == count
+
+
 def test_a_line_with_other_shapes_is_left_alone() -> None:
     """It was so by chance in the calls before."""
     shapes = iter([(4, 2, 6, 5), (4, 2, 6, 5), (24, 10)])

@@ -1,5 +1,6 @@
 """Parameters that have a gradient and do not change."""
 
+import gc
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from gradinspect.checks.evidence.in_place.unmoved import LEAST_STEPS, UnmovedLog
+from gradinspect.checks.evidence.in_place.unmoved import LEAST_STEPS, UnmovedLog, unmoved_fact
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.recording.values.magnitudes import fetched
 
@@ -135,6 +136,21 @@ def test_gradients_next_to_nothing_are_those_of_a_bias_before_a_batch_norm() -> 
 
     assert alone.found() == [("w0", "lost")]
     assert beside.found() == []
+
+
+def test_what_is_gone_by_the_end_is_known_by_what_it_was() -> None:
+    """As all of a function's: a gradient next to nothing is none, and the class of the optimizer has its name."""
+    loop = Loop(torch.ones(2), torch.tensor([3.0, 4.0]), torch.ones(2, dtype=torch.bfloat16), lr=1e-4)
+    for _ in range(LEAST_STEPS + 1):
+        loop.backward(lambda weight: torch.full_like(weight, 1e-17 if weight is loop.weights[0] else 1.0))
+        loop.step()
+    log, loop.weights = loop.log, []
+    loop.optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))])
+    gc.collect()
+
+    (one,) = log.found()
+    assert (one.name, one.kind, one.tensor()) == ("w2", "lost", None)
+    assert unmoved_fact([one], lambda _: None, lambda _: None).method == "SGD"
 
 
 def test_what_is_not_compared() -> None:

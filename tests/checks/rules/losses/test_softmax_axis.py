@@ -228,16 +228,17 @@ def test_both_lines_are_named_if_they_differ() -> None:
     assert [(place.role, place.line) for place in finding.places] == [("softmax", 3), ("loss", 5), ("backward", 6)]
 
 
+@pytest.mark.parametrize("loss", ["MseLossBackward0", "BinaryCrossEntropyWithLogitsBackward0"])
 @pytest.mark.parametrize(
     ("shape", "rows", "is_found"),
     [((8, 5, 1), 8, True), ((8, 5, 5), 8, True), ((5, 8, 1), 8, False), ((8, 8, 1), 8, False), ((8, 5, 1), 4, False)],
 )
 def test_weights_over_the_batch_are_known_by_the_rows_of_the_loss(
-    shape: tuple[int, ...], rows: int, is_found: bool
+    shape: tuple[int, ...], rows: int, is_found: bool, loss: str
 ) -> None:
     """If no other axis is as long."""
     findings = found(
-        op("MseLossBackward0", 1, shape=()), op("AddmmBackward0", 2, shape=(rows, 3)),
+        op(loss, 1, shape=()), op("AddmmBackward0", 2, shape=(rows, 3)),
         softmax("SoftmaxBackward0", 3, shape, 0), op("AddmmBackward0", 4, shape=shape),
     )  # fmt: skip
 
