@@ -166,4 +166,7 @@ def test_an_unused_plugin_costs_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300)
 
-    assert done.stdout == "['gradinspect', 'gradinspect.methods', 'gradinspect.pytest_plugin']\n", done.stderr
+    assert (
+        done.stdout
+        == "['gradinspect', 'gradinspect.methods', 'gradinspect.own_builtins', 'gradinspect.pytest_plugin']\n"
+    ), done.stderr

@@ -18,7 +18,7 @@ _BARE_CALL = re.compile(r"(?<![\w.])[a-z_]\w*\(")
 CALLED = "called"  # the role of the line that called the function of the line before it
 BACKWARD = "backward"  # the role of the line that calls backward
 STEP = "step"  # the role of a line where an optimizer steps
-_WHERE_IT_SHOWS = ("loss", BACKWARD)  # the roles of lines where one cause may come to light several times
+_WHERE_IT_SHOWS = ("used", "loss", BACKWARD)  # the roles of lines where one cause may come to light several times
 # How far lines are from the cause, by their roles, where a finding has several; other roles are the cause itself.
 _FROM_CAUSE = (
     ("shared",),

@@ -71,7 +71,7 @@ def test_importing_the_package_loads_nothing() -> None:
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
-    assert done.stdout == "['gradinspect', 'gradinspect.methods']\n", done.stderr
+    assert done.stdout == "['gradinspect', 'gradinspect.methods', 'gradinspect.own_builtins']\n", done.stderr
     assert done.returncode == 0, done.stderr
 
 
