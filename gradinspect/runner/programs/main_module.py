@@ -40,14 +40,14 @@ class MainModule(NamedTuple):
     def execute(self) -> None:
         """Run its code, called by runpy if Python would do that: levels of warnings and tracebacks count its frames."""
         code, spec = self.code, self.module.__spec__
-        if code is None or spec is None:
+        runpy: Any = sys.modules.get("runpy")
+        is_inside = spec is not None and spec.name == "__main__"  # of a folder or a zip file
+        finder = "_get_main_module_details" if is_inside else "_get_module_details"
+        original = getattr(runpy, finder, None)
+        if code is None or spec is None or original is None or not hasattr(runpy, "_run_module_as_main"):
             exec(code or "", self.module.__dict__)  # noqa: S102  # the user's program
             return
-        runpy: Any = importlib.import_module("runpy")
-        is_inside = spec.name == "__main__"  # of a folder or a zip file
-        finder = "_get_main_module_details" if is_inside else "_get_module_details"
         found = (spec.name, spec, code)
-        original = getattr(runpy, finder)
 
         def find(*_words: object) -> tuple[object, ...]:
             setattr(runpy, finder, original)
