@@ -14,7 +14,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         for part in self.parts:
-            x = part(x)
+            x = torch.relu(part(x))
         return self.head(x)
 
 
