@@ -1,7 +1,7 @@
 """Held memory by module: a tree whose totals add up, with equal modules (the blocks of a transformer) merged."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,11 +13,11 @@ from gradinspect.analyses.structure.name_folding import alike, name_by_indices, 
 from gradinspect.graph import Graph, Record, module_name
 
 MAX_DEPTH = 100
-_TOP = None  # the path above the outermost modules
+_TOP = None  # the row above the outermost modules
 
 
 class ModuleBytes(Record, frozen=True, kw_only=True):
-    """One module with all of its calls, or several equal modules; bytes are beyond parameters and buffers."""
+    """One module with its calls in one caller, or several equal modules; bytes are beyond parameters and buffers."""
 
     label: str  # the last part of its path: "attn"; "0-11" for twelve, "up1-4" for four
     path: str
@@ -48,81 +48,105 @@ def module_tree(
     """
     builder = _Builder(graph)
     for held in extra_storages(memory):
-        builder.count(builder.path_of(held.counted_by), held.num_bytes)
-        builder.keep([builder.path_of(saver) for saver in held.savers], held.num_bytes)
+        builder.count(builder.row_of(held.counted_by), held.num_bytes)
+        builder.keep([builder.row_of(saver) for saver in held.savers], held.num_bytes)
     tree = builder.children(_TOP, folds=folds)
     return tree if keeps_empty else _that_hold_any(tree)
 
 
+class _Place(NamedTuple):
+    """Where a row stands: a module, and the row of what calls it. NOTE [One row for each caller]."""
+
+    caller: int | None
+    path: str
+    class_name: str
+    depth: int
+
+
 class _Builder:
+    """Counts bytes by rows, which are known by their numbers.
+
+    NOTE [One row for each caller]
+    Several blocks may share a module, such as an activation, or make one in each forward, which has no path but its
+    class. What its calls hold belongs to the block that called it: to the first one, it would be as much too much as it
+    would be too little for the others. So such a module has a row in each.
+    """
+
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.classes: dict[str, str] = {}
-        self.parents: dict[str, str | None] = {}
-        self.inside: dict[str | None, list[str]] = {}
-        self.own: dict[str | None, int] = {}
-        self.only: dict[str | None, int] = {}
-        depths: dict[str, int] = {}
+        self.places: list[_Place] = []
+        self.row_of_call: list[int] = []
+        self.inside: dict[int | None, list[int]] = {}
+        self.own: dict[int | None, int] = {}
+        self.only: dict[int | None, int] = {}
+        known: dict[tuple[int | None, str], int] = {}
         for call in graph.modules:  # a call comes after its enclosing call
-            if call.path not in self.parents:
-                parent = None if call.parent is None else graph.modules[call.parent].path
-                if parent is not None and depths[parent] == MAX_DEPTH:  # nobody writes this, but a file may contain it
-                    parent = self.parents[parent]
-                depth = 0 if parent is None else depths[parent] + 1
-                depths[call.path] = depth
-                self.parents[call.path] = parent
-                self.classes[call.path] = call.class_name
-                self.inside.setdefault(parent, []).append(call.path)
+            caller = None if call.parent is None else self.row_of_call[call.parent]
+            if caller is not None and self.places[caller].depth == MAX_DEPTH:
+                caller = self.places[caller].caller  # nobody writes this, but a file may contain it
+            row = known.setdefault((caller, call.path), len(self.places))
+            if row == len(self.places):
+                depth = 0 if caller is None else self.places[caller].depth + 1
+                self.places.append(_Place(caller, call.path, call.class_name, depth))
+                self.inside.setdefault(caller, []).append(row)
+            self.row_of_call.append(row)
 
-    def path_of(self, node_id: int) -> str | None:
+    def row_of(self, node_id: int) -> int | None:
         module = self.graph.nodes[node_id].module
-        return None if module is None else self.graph.modules[module].path
+        return None if module is None else self.row_of_call[module]
 
-    def count(self, path: str | None, num_bytes: int) -> None:
-        self.own[path] = self.own.get(path, 0) + num_bytes
+    def count(self, row: int | None, num_bytes: int) -> None:
+        self.own[row] = self.own.get(row, 0) + num_bytes
 
-    def keep(self, paths: Sequence[str | None], num_bytes: int) -> None:
-        """Add to the innermost module that contains all savers, and to its parents."""
-        common = self._line_of(paths[0])
-        for path in dict.fromkeys(paths[1:]):
-            line = set(self._line_of(path))
+    def keep(self, rows: Sequence[int | None], num_bytes: int) -> None:
+        """Add to the innermost module that contains all savers, and to those that call it."""
+        common = self._line_of(rows[0])
+        for row in dict.fromkeys(rows[1:]):
+            line = set(self._line_of(row))
             common = [step for step in common if step in line]
         for step in common:
             self.only[step] = self.only.get(step, 0) + num_bytes
 
-    def _line_of(self, path: str | None) -> list[str]:
+    def _line_of(self, row: int | None) -> list[int]:
         line = []
-        while path is not None:
-            line.append(path)
-            path = self.parents[path]
+        while row is not None:
+            line.append(row)
+            row = self.places[row].caller
         return line
 
-    def children(self, path: str | None, *, folds: bool) -> tuple[ModuleBytes, ...]:
-        found = [self._module(child, folds=folds) for child in self.inside.get(path, ())]
+    def children(self, row: int | None, *, folds: bool) -> tuple[ModuleBytes, ...]:
+        found = [self._module(child, folds=folds) for child in self.inside.get(row, ())]
         if folds:
             found = [_merged(part) for part in alike(found, _labels, _signature)]
             found = [_merged(part) for part in alike(found, _labels, _look_of_blocks)]
-        own = self.own.get(path, 0)
-        if path is None and own:
+        own = self.own.get(row, 0)
+        if row is None and own:
             found.append(ModuleBytes(label=OUTSIDE, path="", class_name="", own_bytes=own, total_bytes=own))
         return tuple(found)
 
-    def _module(self, path: str, *, folds: bool) -> ModuleBytes:
-        children = self.children(path, folds=folds)
-        own = self.own.get(path, 0)
+    def _module(self, row: int, *, folds: bool) -> ModuleBytes:
+        children = self.children(row, folds=folds)
+        own, place = self.own.get(row, 0), self.places[row]
         return ModuleBytes(
-            label=self._label(path, self.parents[path]),
-            path=path,
-            class_name=self.classes[path],
+            label=self._label(place),
+            path=place.path,
+            class_name=place.class_name,
             own_bytes=own,
             total_bytes=own + sum(child.total_bytes for child in children),
-            only_bytes=self.only.get(path, 0),
+            only_bytes=self.only.get(row, 0),
             children=children,
         )
 
-    def _label(self, path: str, parent: str | None) -> str:
-        """Name a module relative to its caller: `h.0` in the outermost module, `attn` in `h.0`."""
-        return path.removeprefix(f"{parent}.") if parent else module_name(self.graph, path)
+    def _label(self, place: _Place) -> str:
+        """Name a module relative to its caller: `h.0` in the outermost module, `attn` in `h.0`.
+
+        One that equal blocks share has its name in each of them: `h.0.act` is `act` in `h.3` too.
+        """
+        caller = "" if place.caller is None else self.places[place.caller].path
+        owner, _, name = place.path.rpartition(".")
+        if caller and caller != owner and pattern_of(caller) == pattern_of(owner):
+            return name
+        return place.path.removeprefix(f"{caller}.") if caller else module_name(self.graph, place.path)
 
 
 def contents(module: ModuleBytes) -> tuple[Hashable, ...]:

@@ -129,6 +129,33 @@ def rows_of(record: Graph) -> list[tuple[str, int, tuple[int, int]]]:
     return rows
 
 
+@pytest.mark.parametrize("path", ["h.0.act", "Attention"])
+def test_what_blocks_share_or_make_anew_belongs_to_the_block_that_calls_it(path: str) -> None:
+    """An activation that all have, under the name in the first one; a module without a path, made in forward."""
+    callers = ["h.0", "h.1", "other"]
+    calls = [
+        ModuleCall(path="", class_name="Net"),
+        *(ModuleCall(path=caller, class_name="Block", parent=0) for caller in callers),
+        *(ModuleCall(path=path, class_name="Own", call=place, parent=place) for place in (1, 2, 3)),
+    ]
+    saving = [
+        op("SinBackward0", place, module=3 + place, saved=(saved("x", storage=place - 1),)) for place in (1, 2, 3)
+    ]
+    storages = tuple(Storage(num_bytes=num_bytes, origin="activation") for num_bytes in (8, 40, 100))
+    record = graph(*saving, leaf("x", 3), storages=storages, modules=tuple(calls))
+    (model,) = module_tree(record, measure_memory(record), folds=False)
+    (folded,) = module_tree(record, measure_memory(record))
+
+    assert [(block.label, block.total_bytes, block.only_bytes) for block in model.children] == [
+        ("h.0", 8, 8), ("h.1", 40, 40), ("other", 100, 100),
+    ]  # fmt: skip
+    own = "act" if path == "h.0.act" else path
+    assert [block.children[0].label for block in model.children] == [own, own, path]
+    assert [(block.label, block.copies, block.total_bytes) for block in folded.children] == [
+        ("h.0-1", 2, 48), ("other", 1, 100),
+    ]  # fmt: skip
+
+
 def test_equal_modules_are_one_row_wherever_they_are() -> None:
     """Norms that take turns with other modules, as on the other screens: the row is in the place of the first."""
     record = modules_holding(
