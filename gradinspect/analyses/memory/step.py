@@ -436,7 +436,8 @@ def _module_depth(memory: StepMemory) -> int:
 
 def _outer(made: Origin, depth: int, model: str) -> str:
     if not made.module:
-        return f"({model} itself)" if made.is_outermost else IN_COMPILED if made.is_compiled else OUTSIDE
+        itself = f"({OUTERMOST if model == 'self' else model} itself)"  # a method of the model trains it
+        return itself if made.is_outermost else IN_COMPILED if made.is_compiled else OUTSIDE
     return shown_path(".".join(made.module.split(".")[:depth]), model)
 
 

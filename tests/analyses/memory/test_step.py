@@ -1,5 +1,7 @@
 """What is alive at the peak of a step: by kind, by module, by line, and what would have to go."""
 
+from msgspec.structs import replace
+
 from gradinspect.analyses.memory.step import (
     AliveRow,
     Origin,
@@ -72,9 +74,12 @@ def test_the_outermost_module_and_compiled_functions_have_rows_of_their_own() ->
         for number, made in enumerate(origins)
     )
 
-    assert [group.label for group in groups_by(memory(*rows), "module")] == [
-        "(model itself)", "head", "(compiled functions)", "(outside modules)",
-    ]  # fmt: skip
+    found = memory(*rows)
+    for name, label in (("", "(model itself)"), ("net", "(net itself)"), ("self", "(model itself)")):
+        named = replace(found, model_name=name) if name else found
+        assert [group.label for group in groups_by(named, "module")] == [
+            label, "head", "(compiled functions)", "(outside modules)",
+        ]  # fmt: skip
 
 
 def test_many_modules_are_shown_less_deep() -> None:
