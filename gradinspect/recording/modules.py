@@ -50,6 +50,45 @@ def assign_modules(
     return [None if place == NOWHERE else index[place] for place in of_nodes], tuple(records)
 
 
+class CalledPaths:
+    """Paths of modules within those that call them: `h.3.act` where `h.3` calls `h.0.act`, which the blocks share.
+
+    So a block has what its own calls make, also of a module without a path, which was made in forward.
+    """
+
+    def __init__(self, recorder: Recorder, names: Names) -> None:
+        """Share what has seen the calls, and the paths of modules."""
+        self._recorder, self._names = recorder, names
+        self._known: dict[int, str] = {}
+
+    def of(self, place: int) -> str:
+        """Return the path of a call, given its place: `Recorder.running_call`."""
+        line = []  # of calls, from the inside
+        place = _call(self._recorder, place)
+        while place != NOWHERE and place not in self._known:
+            line.append(place)
+            place = _caller(self._recorder, place)
+        for one in reversed(line):
+            caller = _caller(self._recorder, one)
+            self._known[one] = self._within(one, caller)
+            place = one
+        return self._known[place]
+
+    def _within(self, place: int, caller: int) -> str:
+        path = self._own(place)
+        if caller == NOWHERE:
+            return path
+        outer, own = self._known[caller], self._own(caller)
+        if not outer or not path:
+            return path
+        if path.startswith(f"{own}."):
+            return outer + path[len(own) :]
+        return f"{outer}.{path.rpartition('.')[2] if own else path}"
+
+    def _own(self, place: int) -> str:
+        return self._recorder.module_name(_window(self._recorder, place).module, self._names)[0]
+
+
 def _window(recorder: Recorder, place: int) -> ModuleWindow:
     thread, window = divmod(place, THREAD_SPAN)
     return recorder.others.record_of(thread).module_windows[window]

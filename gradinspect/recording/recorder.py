@@ -408,14 +408,37 @@ class Recorder:
         record = self.own if get_ident() == self._thread else self.others.found_here()
         return None if record is None else record.running_module
 
-    def module_of(self, identity: int) -> int | None:
-        """Find the innermost module that made a node.
+    @property
+    def running_call(self) -> int | None:
+        """The place of the innermost call of a module that is running on the current thread.
+
+        That is the number of the thread, times THREAD_SPAN, and of the window in it.
+        """
+        if get_ident() == self._thread:
+            return self.own.open_windows[-1] if self.own.open_windows else None
+        record = self.others.found_here()
+        if record is None or not record.open_windows:
+            return None
+        return self.others.number_here() * THREAD_SPAN + record.open_windows[-1]
+
+    def call_of(self, identity: int) -> int | None:
+        """Find the place of the innermost call of a module that made a node: see `running_call`.
 
         Args:
             identity: The node's thread and sequence number. NOTE [Numbers of a node] in `threads`.
         """
         place = self.others.place_of(identity)
-        return None if place is None else self.others.record_of(place.thread).module_windows[place.window].module
+        return None if place is None else place.thread * THREAD_SPAN + place.window
+
+    def module_of(self, identity: int) -> int | None:
+        """Find the innermost module that made a node, by the node's identity as in `call_of`."""
+        call = self.call_of(identity)
+        return None if call is None else self.called(call)
+
+    def called(self, call: int) -> int:
+        """Return the number of the module that was called at a place: see `running_call`."""
+        thread, window = divmod(call, THREAD_SPAN)
+        return self.others.record_of(thread).module_windows[window].module
 
     def frame_of(self, identity: int) -> int | None:
         """Find the line that made a node, by its thread and number; one of the recorded thread has only a number."""

@@ -96,7 +96,7 @@ class AllocatorReplay:
 def maker_of(event: ProfiledEvent, running: StorageMaker, identity: int | None) -> StorageMaker:
     """Say who made memory, given what its thread ran, and the identity of the node that the engine ran."""
     op = event.op.replace("aten::", "aten.")
-    if event.node and running.module is None:
+    if event.node and running.call is None:
         frame = running.frame if identity is None else None  # the line that called backward
         is_compiled = running.is_compiled or event.node == COMPILED_NODE
         return running._replace(op=op, node=event.node, sequence_nr=identity, frame=frame, is_compiled=is_compiled)

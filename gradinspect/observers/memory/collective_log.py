@@ -48,6 +48,6 @@ class CollectiveLog:
 
 def _in_its_step(maker: StorageMaker) -> StorageMaker:
     """Let what a module gathers before its first node belong to the step that begins with it."""
-    if maker.module is None or maker.phase not in ("setup", "after step"):
+    if maker.call is None or maker.phase not in ("setup", "after step"):
         return maker
     return maker._replace(step=maker.step + 1, phase="forward")

@@ -262,14 +262,14 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Say what runs now."""
         self.phases.operator()
         recorder, phases = self._run.recorder, self.phases
-        module = recorder.running_module
-        if node is None or module is not None:
+        call = recorder.running_call
+        if node is None or call is not None:
             frame = recorder.frames.number_of(sys._getframe(1))
             if recorder.frames.has_handlers:
                 frame = recorder.frames.number_of(outside_handlers(sys._getframe(1)))
             if frame is None and phases.phase == "backward":  # a thread of a device runs none of the program's lines
                 frame = self._caller
-            return StorageMaker(phases.step, phases.phase, op, module=module, frame=frame)
+            return StorageMaker(phases.step, phases.phase, op, call=call, frame=frame)
         return StorageMaker(phases.step, phases.phase, op, node.name(), recorder.others.identity_of(node))
 
     def _call_ended(self, call: EngineCall) -> None:

@@ -24,6 +24,7 @@ from gradinspect.observers.memory.collective_log import Sent
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers, needed_bytes
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Allocation, Ledger, Purpose, StorageMaker
+from gradinspect.recording.modules import CalledPaths
 from gradinspect.recording.names.names import Names
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.run import Run
@@ -174,17 +175,17 @@ class _Origins:
     def __init__(self, run: Run, names: Names) -> None:
         self._recorder: Recorder = run.recorder
         self._base_folder = run.base_folder
-        self._names = names
+        self._paths = CalledPaths(run.recorder, names)
 
     def of(self, maker: StorageMaker, owner: str | None = None) -> Origin:
         """Describe a maker; a parameter's gradient and state belong to the parameter's own module."""
-        frame, module = maker.frame, maker.module
+        frame, call = maker.frame, maker.call
         is_of_forward = maker.sequence_nr not in (None, ACCUMULATE_GRAD_NR)
         if is_of_forward and maker.sequence_nr is not None:
             frame = frame if frame is not None else self._recorder.frame_of(maker.sequence_nr)
-            module = module if module is not None else self._recorder.module_of(maker.sequence_nr)
-        if owner is None and module is not None:
-            owner = self._recorder.module_name(module, self._names)[0]
+            call = call if call is not None else self._recorder.call_of(maker.sequence_nr)
+        if owner is None and call is not None:
+            owner = self._paths.of(call)
         record = self._recorder.frames.record(frame, self._base_folder)
         return Origin(
             step=maker.step,

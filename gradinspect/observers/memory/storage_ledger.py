@@ -24,7 +24,7 @@ class StorageMaker(NamedTuple):
     op: str
     node: str = ""
     sequence_nr: int | None = None  # of the node
-    module: int | None = None  # number that the recorder gave the innermost module that was running
+    call: int | None = None  # place of the innermost module call that was running: `Recorder.running_call`
     frame: int | None = None  # number of the user's line
     is_compiled: bool = False  # a function under torch.compile was running
 
@@ -49,7 +49,7 @@ class Allocation:
         self.device = device
         self.maker = maker
         self.birth = birth
-        is_recomputed = maker.phase == "backward" and maker.module is not None
+        is_recomputed = maker.phase == "backward" and maker.call is not None
         self.purpose = Purpose("recomputed" if is_recomputed else "temporary")
 
     @property

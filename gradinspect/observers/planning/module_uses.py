@@ -33,10 +33,11 @@ class ModuleUses:
     def note(self, ledgers: DeviceLedgers) -> None:
         """Add up what is alive: backward is about to start."""
         saved: dict[int, int] = defaultdict(int)  # number that the recorder gave a module -> bytes
-        for allocation in ledgers.alive():
-            if allocation.purpose.kind == "saved" and allocation.maker.module is not None:
-                saved[allocation.maker.module] += allocation.num_bytes
         recorder = self._run.recorder
+        for allocation in ledgers.alive():
+            call = allocation.maker.call
+            if allocation.purpose.kind == "saved" and call is not None:
+                saved[recorder.called(call)] += allocation.num_bytes
         by_module = {id(recorder.modules[number]()): size for number, size in saved.items()}
         called = {id(module) for reference in recorder.modules if (module := reference()) is not None}
         self.uses = tuple(

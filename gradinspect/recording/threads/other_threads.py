@@ -393,6 +393,10 @@ class OtherThreads:
         is_elsewhere = index == OWN and is_python_node(node) and record.is_in_call(number)
         return not (is_elsewhere and any(other.is_in_gap(number) for other in self.records()[1:]))
 
+    def number_here(self) -> int:
+        """Return the number of this thread, as records show it."""
+        return self._show(self.index_here())
+
     def _show(self, index: int) -> int:
         number = self._shown.get(index)
         if number is None:

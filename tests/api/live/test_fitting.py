@@ -53,6 +53,38 @@ def test_what_was_there_before_counts(optimizer_class: type[torch.optim.Optimize
     assert "at the peak, by kind" in str(found)
 
 
+class _Scaled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).sin()
+
+
+class _Block(nn.Module):
+    def __init__(self, activation: nn.Module) -> None:
+        super().__init__()
+        self.activation, self.fc = activation, nn.Linear(64, 64, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scaled = _Scaled()(x)  # made in forward, so that it has no path
+        result: torch.Tensor = self.fc(self.activation(scaled))
+        return result
+
+
+def test_a_block_has_what_its_own_calls_of_a_shared_module_make() -> None:
+    """An activation that all blocks share is in the first one by its path, and holds memory for each."""
+    activation = nn.GELU()
+    net = nn.Sequential(*(_Block(activation) for _ in range(3)))
+    x = torch.ones(512, 64, requires_grad=True)
+    found = gi.fit(lambda: net(x).sum().backward())
+    blocks: dict[str, int] = {}
+    for row in found.alive:
+        if row.kind == "saved":
+            blocks[row.made.module] = blocks.get(row.made.module, 0) + row.num_bytes
+
+    inside = {f"{block}.{part}" for block in range(3) for part in ("_Scaled", "activation")}
+    assert inside <= blocks.keys()
+    assert len({sum(blocks[f"{block}.{part}"] for part in ("_Scaled", "activation")) for block in (1, 2)}) == 1
+
+
 def test_a_peak_has_a_limit() -> None:
     """A failure shows what is alive at the peak, and what would have to go."""
     assert_peak_below(training(torch.optim.SGD), "8 MiB")
