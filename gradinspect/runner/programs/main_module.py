@@ -44,7 +44,7 @@ class MainModule(NamedTuple):
         is_inside = spec is not None and spec.name == "__main__"  # of a folder or a zip file
         finder = "_get_main_module_details" if is_inside else "_get_module_details"
         original = getattr(runpy, finder, None)
-        if code is None or spec is None or original is None or not hasattr(runpy, "_run_module_as_main"):
+        if code is None or spec is None or original is None:
             exec(code or "", self.module.__dict__)  # noqa: S102  # the user's program
             return
         found = (spec.name, spec, code)
