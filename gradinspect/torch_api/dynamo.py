@@ -7,6 +7,7 @@ code also calls some of our functions, where this has no effect: those check `to
 
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ _SET = private("torch._C._dynamo.eval_frame.set_code_exec_strategy", _UNSEEN)
 _STRATEGY = private("torch._C._dynamo.eval_frame._FrameExecStrategy", _UNSEEN)
 _ACTION = private("torch._C._dynamo.eval_frame._FrameAction", _UNSEEN)
 _NO_FILE = "<string>"
+_CACHED = type(lru_cache(maxsize=1)(len))  # what is in the place of a function whose results are kept
 _MARKED: set[int] = set()  # codes of functions, which are never freed
 _CONVERSIONS = "torch._dynamo.convert_frame"  # never imported by us: a program that compiles has imported it
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -51,7 +53,7 @@ def _skip_all(owner: ModuleType | type, package: str, seen: set[int]) -> None:
     for value in tuple(vars(owner).values()):
         kind = type(value)
         function = value.__func__ if is_one_of(value, (staticmethod, classmethod)) else value
-        function = value.fget if kind is property else function
+        function = value.fget if kind is property else value.__wrapped__ if kind is _CACHED else function
         if type(function) is FunctionType:
             _skip_function(function, package, is_generated=issubclass(type(owner), type))
         elif issubclass(kind, type | ModuleType) and id(value) not in seen:
