@@ -127,10 +127,11 @@ class AddedTermLog:
             return
         seen.num_calls += 1
         one, other = self._flow.read(first), self._flow.read(second)
-        self._compare_reductions(seen, one, other)
+        terms = [[*self._terms(read)] for read in (one, other)]
+        self._compare_reductions(seen, terms)
         if function in _ADDS:
             self._compare_values(seen, (one, first), (other, second))
-            self._compare_worth(seen, one, other)
+            self._compare_worth(seen, list(zip((one, other), terms, strict=True)))
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
         """Yield the lines where it was so in every call."""
@@ -151,9 +152,8 @@ class AddedTermLog:
                 first, again = (frame_of(calls[call].frame) for call in seen.twice)
                 yield RepeatedTerm(count=2, first=first, again=again, used=(frame_of(number),))
 
-    def _compare_reductions(self, seen: _Pair, one: Read, other: Read) -> None:
+    def _compare_reductions(self, seen: _Pair, sides: list[list[_Term]]) -> None:
         """Look for a sum on one side, and a mean on the other."""
-        sides = [[*self._terms(read)] for read in (one, other)]
         for mine, its in (sides, sides[::-1]):
             for summed in mine:
                 for mean in its:
@@ -208,9 +208,8 @@ class AddedTermLog:
         is_same = bool(mine & its) and self._over_rows.isdisjoint(mine - its)
         return one.rows if is_same else 0
 
-    def _compare_worth(self, seen: _Pair, one: Read, other: Read) -> None:
+    def _compare_worth(self, seen: _Pair, sides: list[tuple[Read, list[_Term]]]) -> None:
         """Look for a divergence on one side, and on the other a mean that can win less. NOTE [What a code can win]."""
-        sides = [(read, [*self._terms(read)]) for read in (one, other)]
         for (read, errors), (_, terms) in (sides, sides[::-1]):
             error = self._values.get(_peeled(self._flow.calls, read)) if len(errors) == 1 else None
             for term in terms if error and isfinite(error) else ():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gradinspect.checks.evidence.objectives.regressions import PRODUCTS, made_by, regressions
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, ancestors
 
-_DRAWS = frozenset(("randn", "randn_like", "normal"))
+DRAWS = frozenset(("randn", "randn_like", "normal"))
 
 
 class Unseen(NamedTuple):
@@ -41,7 +41,7 @@ def _drawn(calls: Sequence[Call], target: Read) -> int | None:
     parts = [made]
     if made != OUTSIDE and calls[made].name.strip("_") in ("sub", "rsub"):
         parts = [made_by(calls, read) for read in calls[made].reads]
-    draws = [one for one in parts if one != OUTSIDE and calls[one].name in _DRAWS]
+    draws = [one for one in parts if one != OUTSIDE and calls[one].name in DRAWS]
     return draws[0] if len(draws) == 1 else None
 
 
@@ -69,7 +69,7 @@ def _is_weighed(calls: Sequence[Call], read: Read) -> bool:
 def _has_own_draw(calls: Sequence[Call], product: int, total: int) -> bool:
     """Return whether a product has noise that nothing else has read."""
     draws = (read.call for read in calls[product].reads if read.call != OUTSIDE)
-    return any(calls[one].name in _DRAWS and _readers(calls, one) <= {product, total} for one in draws)
+    return any(calls[one].name in DRAWS and _readers(calls, one) <= {product, total} for one in draws)
 
 
 def _readers(calls: Sequence[Call], made: int) -> set[int]:

@@ -13,18 +13,18 @@ or a logarithm and two squares. What it is computed from must lie behind the err
 
 from collections.abc import Sequence
 
+from gradinspect.checks.evidence.objectives.noise_targets import DRAWS
+from gradinspect.checks.evidence.objectives.regressions import ADDS
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, ancestors
 
 MOST_NATS = 1.0  # of a code that is next to nothing
 LEAST_ELEMENTS = 16  # of an example, over which an error is averaged
 HALF = 0.5  # by which a divergence of normal distributions multiplies its sum
 _MOST_CALLS = 60  # of an expression
-_DRAWS = frozenset(("randn", "randn_like", "normal"))
 _PRODUCTS = frozenset(("mul", "multiply", "rmul", "imul"))
-_SUMS = frozenset(("add", "radd", "iadd", "sub", "rsub", "isub"))
 _SQUARES = frozenset(("pow", "square"))
 _ELEMENTWISE = (
-    frozenset(("exp", "log", "neg", "sum", "div", "true_divide", "truediv", "rpow")) | _PRODUCTS | _SUMS | _SQUARES
+    frozenset(("exp", "log", "neg", "sum", "div", "true_divide", "truediv", "rpow")) | _PRODUCTS | ADDS | _SQUARES
 )
 
 
@@ -40,7 +40,7 @@ def is_divergence_of_code(calls: Sequence[Call], summed: int, error: int) -> boo
     if not makers or not _is_divergence(calls, expression):
         return False
     behind, own = ancestors(calls, error), ancestors(calls, summed)
-    return makers <= behind and any(calls[one].name.strip("_") in _DRAWS for one in behind - own)
+    return makers <= behind and any(calls[one].name.strip("_") in DRAWS for one in behind - own)
 
 
 def _expression(calls: Sequence[Call], reduced: int) -> tuple[list[int], set[int]]:
@@ -69,7 +69,7 @@ def _expression(calls: Sequence[Call], reduced: int) -> tuple[list[int], set[int
 def _is_divergence(calls: Sequence[Call], expression: Sequence[int]) -> bool:
     names = [calls[one].name.strip("_") for one in expression]
     added = {
-        _made(read) for one, name in zip(expression, names, strict=True) if name in _SUMS for read in calls[one].reads
+        _made(read) for one, name in zip(expression, names, strict=True) if name in ADDS for read in calls[one].reads
     }
     num_squares = sum(_is_square(calls[one]) for one in expression)
     exponents = {_made(calls[one].reads[0]) for one, name in zip(expression, names, strict=True) if name == "exp"}
