@@ -26,6 +26,7 @@ RUN = [ROOT / "README.md", ROOT / "docs" / "library.md", ROOT / "docs" / "tutori
 # How many calls are seen in a time, and how many batches the workers of a DataLoader have made at the peak.
 VARYING = re.compile(
     r"(?<=No problems found in )[0-9]+(?= backward calls)|(?<=peak       )[0-9.]+(?= KiB in the optimizer step)"
+    r"|, [0-9.]+ KiB temporary\b|\b[0-9.]+ KiB temporary, "
 )
 ESTIMATE = re.compile(  # of plan, while it goes on
     r"(first estimate, not run: |first that fits, run: |tried \d+ plans? in ).*\n"
