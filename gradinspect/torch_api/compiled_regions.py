@@ -30,12 +30,12 @@ from typing import Any
 
 import torch
 
-import gradinspect
 from gradinspect.torch_api.dynamo import never_compiled, passed_by, uncompiled
 from gradinspect.torch_api.modules import take_global_hooks
 from gradinspect.torch_api.patching.patches import Patch, patched
 from gradinspect.torch_api.probes import look_up, private
 
+_PACKAGE = import_module(__name__.partition(".")[0])
 _MODULE = "torch._dynamo.eval_frame"
 _CALLBACKS = "torch._dynamo.callback"
 _SWITCH = "_maybe_set_eval_frame"
@@ -69,7 +69,7 @@ def noticed_regions(
         def begin() -> None:
             reporting.close()
             import_module(_MODULE)  # as the caller is about to
-            never_compiled(gradinspect)
+            never_compiled(_PACKAGE)
             patches.enter_context(_traced_without(hook_ids))
             patches.enter_context(
                 patched(Patch(sys.modules[_MODULE], _SWITCH, lambda setting: _noticing(setting, switched)))

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import get_ident
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gradinspect.recording.threads.other_threads import OtherThreads
+from gradinspect.recording.threads.other_threads import Followed, OtherThreads
 from gradinspect.recording.threads.thread_modes import OtherCallMode, guarded
 from gradinspect.recording.threads.threads import NOWHERE, EngineRecord, ThreadRecord
 from gradinspect.recording.transparency.handlers import outside_handlers
@@ -24,11 +24,8 @@ from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patching.originals import is_grad_enabled
 
-if TYPE_CHECKING:
-    from gradinspect.recording.recorder import Recorder
 
-
-def engine_record(recorder: "Recorder", frame: FrameType | None) -> EngineRecord:
+def engine_record(recorder: Followed, frame: FrameType | None) -> EngineRecord:
     """Describe a backward call of this thread, which is about to start."""
     index = recorder.others.index_here()
     windows = recorder.others.record(index).open_windows
@@ -36,7 +33,7 @@ def engine_record(recorder: "Recorder", frame: FrameType | None) -> EngineRecord
 
 
 @uncompiled
-def engine_followed(recorder: "Recorder | None", frame: FrameType) -> AbstractContextManager[object]:
+def engine_followed(recorder: Followed | None, frame: FrameType) -> AbstractContextManager[object]:
     """Follow what a backward call computes on threads of devices, while it runs."""
     if recorder is not None:
         recorder.others.num_engine_calls += 1
@@ -47,7 +44,7 @@ def engine_followed(recorder: "Recorder | None", frame: FrameType) -> AbstractCo
 
 
 @uncompiled
-def nested_followed(recorder: "Recorder | None") -> AbstractContextManager[object]:
+def nested_followed(recorder: Followed | None) -> AbstractContextManager[object]:
     """Follow a backward call inside another one, as a part of that one."""
     record = recorder.others.found_here() if recorder is not None and recorder.is_active else None
     if recorder is None or record is None or record.engine_notes is None or not is_inside_backward():
@@ -56,7 +53,7 @@ def nested_followed(recorder: "Recorder | None") -> AbstractContextManager[objec
 
 
 @contextmanager
-def _pushed(recorder: "Recorder", notes: "EngineNotes", record: ThreadRecord, *, num_nested: int) -> Iterator[None]:
+def _pushed(recorder: Followed, notes: "EngineNotes", record: ThreadRecord, *, num_nested: int) -> Iterator[None]:
     mode = OtherCallMode(recorder, notes)
     before, record.engine_notes = record.engine_notes, notes
     record.num_nested += num_nested

@@ -11,13 +11,13 @@ edge leads to. The double backward leads to it: it is older than the call, as th
 
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.threads.engine_calls import engine_record
-from gradinspect.recording.threads.other_threads import OWN, OtherThreads, tensors_in
+from gradinspect.recording.threads.other_threads import OWN, Followed, OtherThreads, tensors_in
 from gradinspect.recording.threads.threads import EngineRecord
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.engine import has_device_threads
@@ -25,12 +25,9 @@ from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 from gradinspect.torch_api.saved import PushedHooks, saved_contents
 from gradinspect.torch_api.tensors import grad_fn_here, is_view, known_version, plain_tensors_only
 
-if TYPE_CHECKING:
-    from gradinspect.recording.recorder import Recorder
-
 
 def watch_engine(
-    recorder: "Recorder | None", outputs: Sequence[Any], arguments: Sequence[Any], frame: FrameType | None
+    recorder: Followed | None, outputs: Sequence[Any], arguments: Sequence[Any], frame: FrameType | None
 ) -> Callable[[Any], None] | None:
     """Prepare to mark what a backward call makes, if its numbers will not be those of the recorded thread.
 

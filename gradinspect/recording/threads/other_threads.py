@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from sys import _current_frames
 from threading import Lock, get_ident
 from types import FrameType, MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 
 from gradinspect.graph import THREAD_SPAN, Edge
+from gradinspect.recording.frames import FrameTable
 from gradinspect.recording.threads.threads import NOWHERE, EngineRecord, ThreadRecord
 from gradinspect.torch_api.nodes import (
     UNKNOWN_NR,
@@ -46,6 +47,24 @@ _NO_CLOCKS: Mapping[int, int] = MappingProxyType({})
 
 
 OtherRecord: TypeAlias = ThreadRecord | EngineRecord
+
+
+class Followed(Protocol):
+    """A recording whose other threads are followed: what these files need of a `Recorder`."""
+
+    is_active: bool
+    frames: FrameTable
+    others: "OtherThreads"
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether our modes need not stay for compiled code."""
+
+    def follows_here(self) -> bool:
+        """Return whether the functions that another thread calls are recorded."""
+
+    def followed_record(self) -> ThreadRecord | None:
+        """Return the record of this thread, if the functions that it calls are recorded."""
 
 
 class WindowPlace(NamedTuple):

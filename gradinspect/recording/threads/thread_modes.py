@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 
 from gradinspect.recording.frames import caller_of_compiled
-from gradinspect.recording.threads.other_threads import OWN, OtherThreads
+from gradinspect.recording.threads.other_threads import OWN, Followed, OtherThreads
 from gradinspect.recording.threads.threads import ThreadRecord
 from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
@@ -37,9 +37,6 @@ from gradinspect.torch_api.nodes import (
 from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.patching.replaced import NEVER_REPLACED, standing_for
 
-if TYPE_CHECKING:
-    from gradinspect.recording.recorder import Recorder
-
 
 class CallNotes(Protocol):
     """Notes the calls of torch functions that a mode observes."""
@@ -57,7 +54,7 @@ class CallNotes(Protocol):
 class OtherCallMode(FunctionMode):
     """Observes every call of a torch function on a thread that is not the recorded one."""
 
-    def __init__(self, recorder: "Recorder", notes: CallNotes) -> None:
+    def __init__(self, recorder: Followed, notes: CallNotes) -> None:
         """Set up."""
         super().__init__()
         self._recorder = recorder
@@ -91,7 +88,7 @@ class OtherCallMode(FunctionMode):
 class ThreadNotes:
     """Notes what a thread of the program calls: `CallNotes`."""
 
-    def __init__(self, recorder: "Recorder", index: int) -> None:
+    def __init__(self, recorder: Followed, index: int) -> None:
         """Set up, on that thread."""
         self._recorder = recorder
         self._index = index
@@ -181,7 +178,7 @@ def guarded(others: OtherThreads, function: Callable[[], None]) -> None:
         others.num_missed += 1
 
 
-def applied_functions_followed(recorder: "Recorder") -> Patch:
+def applied_functions_followed(recorder: Followed) -> Patch:
     """Note which line applies each custom Function, on all threads that are followed.
 
     What is applied inside a backward call has the line of the call, as all that is computed there.
@@ -205,12 +202,12 @@ def applied_functions_followed(recorder: "Recorder") -> Patch:
     return contexts_patch(noting)
 
 
-def new_threads_followed(recorder: "Recorder") -> Patch:
+def new_threads_followed(recorder: Followed) -> Patch:
     """Give threads that begin a mode of ours."""
     return Patch(threading.Thread, "_bootstrap_inner", lambda original: _followed(original, recorder))
 
 
-def _followed(original: Callable[[Any], None], recorder: "Recorder") -> Callable[[Any], None]:
+def _followed(original: Callable[[Any], None], recorder: Followed) -> Callable[[Any], None]:
     def _bootstrap_inner(thread: Any) -> None:
         record = push_mode_of_new_thread(recorder) if recorder.follows_here() else None
         try:
@@ -222,12 +219,12 @@ def _followed(original: Callable[[Any], None], recorder: "Recorder") -> Callable
     return _bootstrap_inner
 
 
-def push_mode_of_new_thread(recorder: "Recorder") -> ThreadRecord:
+def push_mode_of_new_thread(recorder: Followed) -> ThreadRecord:
     """Observe the torch functions that a thread calls, which has just begun, and return its record."""
     return _push(recorder, recorder.others.begin_thread())
 
 
-def push_mode_here(recorder: "Recorder") -> None:
+def push_mode_here(recorder: Followed) -> None:
     """Observe the torch functions that this thread calls, for the time of a module."""
     index = recorder.others.index_here()
     recorder.others.record(index).is_visited = True
@@ -235,14 +232,14 @@ def push_mode_here(recorder: "Recorder") -> None:
     _push(recorder, index)
 
 
-def _push(recorder: "Recorder", index: int) -> ThreadRecord:
+def _push(recorder: Followed, index: int) -> ThreadRecord:
     record = recorder.others.record(index)
     record.mode = OtherCallMode(recorder, ThreadNotes(recorder, index))
     push_function_mode(record.mode)
     return record
 
 
-def switch_elsewhere(recorder: "Recorder", *, is_compiled: bool, caller: FrameType | None) -> None:
+def switch_elsewhere(recorder: Followed, *, is_compiled: bool, caller: FrameType | None) -> None:
     """Get out of the way of compiled code on this thread, which is not the recorded one, and come back."""
     record = recorder.others.found_here()
     if record is None or record.mode is None:
