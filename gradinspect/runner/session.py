@@ -34,7 +34,14 @@ from gradinspect.runner.nothing_recorded import hidden_by_errors, nothing_record
 from gradinspect.runner.observed_calls import ObservedCalls
 from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.process_state import ProcessState
-from gradinspect.runner.programs.namespaces import base_folder, call_of, models_in, namespace_of, variables_of
+from gradinspect.runner.programs.namespaces import (
+    base_folder,
+    call_of,
+    models_in,
+    module_of,
+    names_on_demand,
+    variables_of,
+)
 from gradinspect.runner.programs.program import (
     ProgramEnd,
     leave_as_python,
@@ -347,8 +354,9 @@ class Session(Generic[T]):
         """Evaluate an expression, call its value if callable, and record the result."""
         what = source.text
         try:
-            namespace = namespace_of(source, self._request.arguments)
-            value = named = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own code
+            module = module_of(source, self._request.arguments)
+            names = {"torch": torch, **names_on_demand(module, source.text), **vars(module)}
+            value = named = eval(source.text, names)  # noqa: S307  # the user's own code
             _check_made(value, source)
             takes_call = callable(value) and not isinstance(value, torch.Tensor)
             self._check_movable(source, takes_call=takes_call)
@@ -374,7 +382,7 @@ class Session(Generic[T]):
         self._observer.settle()
         has_backward = self._observer.result_of_backward() is not None
         if not has_backward and self._run.problem is None:  # the output says more than a grad() inside
-            variables = tuple(variables_of(namespace))
+            variables = tuple(variables_of(vars(module)))
             self._record_end("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables)
 
     def _check_movable(self, source: Expression, *, takes_call: bool) -> None:

@@ -300,7 +300,7 @@ class Debugger(cmd.Cmd):
         from gradinspect.observers.stepping.expression_eval import evaluate  # noqa: PLC0415  # torch is imported by now
 
         assert self._live is not None  # noqa: S101  # as in _current
-        return self._page().value(evaluate(expression, self._live, self._known_graph(), MAX_PRINTED))
+        return self._page().values(evaluate(expression, self._live, self._known_graph(), MAX_PRINTED))
 
     def _show(self, step: Step, *, is_brief: bool = True) -> None:
         graph = self._known_graph()

@@ -26,8 +26,12 @@ class _Saved:
         return ", ".join(self.__dict__) or "nothing"
 
 
-def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> TensorPreview | str:
-    """Evaluate an expression of the user: return a preview of a tensor, or the repr of any other value."""
+def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> tuple[TensorPreview | str, ...]:
+    """Evaluate an expression of the user.
+
+    Returns:
+        A preview of a tensor, or the repr of any other value; of a tuple or list of tensors, each of its elements.
+    """
     saved: dict[str, Any] = {}
     for value in graph.nodes[live.step.node].saved:
         tensor = raw_tensor(live.grad_fn, value)
@@ -44,8 +48,16 @@ def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> 
     try:
         with torch.no_grad():
             found = eval(expression, names)  # noqa: S307  # a debugger evaluates what its user types
-            return show_tensor(found, max_values) if isinstance(found, torch.Tensor) else repr(found)[:MAX_CHARACTERS]
+            is_row = type(found) in (tuple, list) and any(isinstance(part, torch.Tensor) for part in found)
+            return tuple(_shown(part, max_values) for part in (found if is_row else (found,)))
     except NameError as error:
-        return f"NameError: {error}. Available: {available}."
+        return (f"NameError: {error}. Available: {available}.",)
     except Exception as error:  # anything that the user's code raises
-        return f"{type(error).__name__}: {error}"
+        return (f"{type(error).__name__}: {error}",)
+
+
+def _shown(value: object, max_values: int) -> TensorPreview | str:
+    if isinstance(value, torch.Tensor):
+        return show_tensor(value, max_values)
+    text = repr(value)
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]} ..."

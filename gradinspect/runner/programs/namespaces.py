@@ -1,11 +1,14 @@
 """The namespaces of a program: its folder, its tensors and modules, and the module of an expression."""
 
+import ast
+import builtins
 import importlib
 import importlib.util
 import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -14,6 +17,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.recording.names.variables import Variable, isinstance_safely
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.source import Expression, Module, Script
+from gradinspect.syntax import parse_expression
 
 
 def base_folder(source: Script | Module | Expression) -> Path:
@@ -66,7 +70,7 @@ def call_of(text: str, made: type) -> str:
     return f"{text}({', '.join(f'{one.name}=...' for one in needed)})"
 
 
-def namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, Any]:
+def module_of(source: Expression, arguments: tuple[str, ...]) -> ModuleType:
     """Import the module that an expression is evaluated in.
 
     Raises:
@@ -81,12 +85,22 @@ def namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, An
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
-        return vars(module)
+        return module
     try:
-        return vars(importlib.import_module(source.module))
+        return importlib.import_module(source.module)
     except ModuleNotFoundError as error:
         if error.name is not None and source.module.startswith(error.name):
             raise GradInspectError(
                 f"There is no module '{source.module}'.", "Check its name and the current directory."
             ) from None
         raise
+
+
+def names_on_demand(module: ModuleType, text: str) -> dict[str, Any]:
+    """Return what a module makes only when it is asked for, of the names in an expression, as transformers does."""
+    try:
+        named = {node.id for node in ast.walk(parse_expression(text.strip())) if isinstance(node, ast.Name)}
+    except (SyntaxError, ValueError, RecursionError):  # the evaluation says it
+        return {}
+    missing = named - vars(module).keys() - set(dir(builtins)) - {"torch"}
+    return {name: getattr(module, name) for name in sorted(missing) if hasattr(module, name)}

@@ -289,7 +289,7 @@ def test_an_expression_of_the_user() -> None:
                 found.extend(evaluate(text, live, graph, 10) for text in texts)
             return True
 
-    texts = ["saved.self", "incoming[0] + 1", "node.name()", "saved.result", "1/0", "saved", "]"]
+    texts = ["saved.self", "incoming[0] + 1", "node.name()", "saved.result", "1/0", "saved", "]", "incoming", "[incoming[0], None]"]
     x = torch.tensor([3.0], requires_grad=True)
     outputs = [OutputTensor("y", x * x)]
     graph = record_graph(outputs, Moment(source="test"))
@@ -297,15 +297,16 @@ def test_an_expression_of_the_user() -> None:
     outputs[0].value.backward()
     steps.finish()
 
-    assert found[0] == show_tensor(torch.tensor([3.0]))
-    assert found[1] == show_tensor(torch.tensor([2.0]))
+    assert found[0] == (show_tensor(torch.tensor([3.0])),)
+    assert found[1] == (show_tensor(torch.tensor([2.0])),)
     assert found[2:6] == [
-        "'MulBackward0'",
-        "AttributeError: This node did not save 'result'; it saved other, self.",
-        "ZeroDivisionError: division by zero",
-        "other, self",
+        ("'MulBackward0'",),
+        ("AttributeError: This node did not save 'result'; it saved other, self.",),
+        ("ZeroDivisionError: division by zero",),
+        ("other, self",),
     ]
-    assert found[6].startswith("SyntaxError")
+    assert found[6][0].startswith("SyntaxError")
+    assert found[7:] == [(show_tensor(torch.ones(1)),), (show_tensor(torch.ones(1)), "None")]
 
 
 def test_modules_see_nothing() -> None:

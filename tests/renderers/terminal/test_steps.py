@@ -294,3 +294,13 @@ def test_reports_hold_names_as_text() -> None:
         assert "<script" not in line or line.startswith("    ")
     assert "### `1. #0 MulBackward0`" in markdown
     assert "## From ones" in markdown
+
+
+def test_values_of_an_expression() -> None:
+    """Each of several has its place; a repr keeps its lines, and what controls a terminal is shown."""
+    page = StepPage(width=80)
+
+    assert [line.plain for line in page.values((shown(1.0, 2.0), "None"))] == [
+        "[0]  f32[2]  norm 2.24, 1 to 2", "[1, 2]", "[1]  None",
+    ]  # fmt: skip
+    assert [line.plain for line in page.values(("one\ntwo\x1b[2J",))] == ["one", "two\\x1b[2J"]

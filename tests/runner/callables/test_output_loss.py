@@ -146,3 +146,23 @@ def test_an_input_of_a_wrong_shape(folder: Path, verb: str, source: str, line: s
     assert done.returncode == 3
     assert [text for text in lines if text.startswith("File ")] == [lines[1]]
     assert lines[2] == line
+
+
+def test_a_module_that_makes_its_names_when_asked(folder: Path) -> None:
+    """As large packages do: with __getattr__ of a module, or with a class of their own; builtins stay what they are."""
+    (folder / "lazy.py").write_text(
+        "import types, sys, model\n"
+        "def __getattr__(name):\n"
+        "    if name.startswith('__'): raise AttributeError(name)\n"
+        "    return getattr(model, name) if hasattr(model, name) else 'made'\n"
+        "class Lazy(types.ModuleType):\n"
+        "    def __getattr__(self, name):\n"
+        "        if name != 'Net': raise AttributeError(name)\n"
+        "        return model.Net\n"
+        "sys.modules['lazier'] = Lazy('lazier')\n"
+    )
+    for source in ("lazy:(len([1]), Net)[1]()", "lazier:Net()"):
+        (folder / "lazier.py").write_text("import lazy\n")
+        done = gradinspect("trace", source, "--input", "5x4", cwd=folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "fc.weight" in done.stdout

@@ -67,16 +67,20 @@ class StepPage(Page):
                 text = f"#{number} {node.name}{at} will fail: a tensor it saved was modified in place"
                 yield from self.wrapped(f"{text}{_versions(stale.tensor)}.", "red")
 
-    def value(self, found: TensorPreview | str) -> Iterator[Text]:
-        """Yield the value of an expression."""
+    def values(self, found: Sequence[TensorPreview | str]) -> Iterator[Text]:
+        """Yield the value of an expression; of several, each with its place: `[0]  f32[3]  norm 1`."""
+        for place, value in enumerate(found):
+            yield from self._value(value, f"[{place}]{GAP}" if len(found) > 1 else "")
+
+    def _value(self, found: TensorPreview | str, place: str) -> Iterator[Text]:
         if isinstance(found, str):
-            yield Text(self.visible(found))
+            yield from (Text(self.visible(line)) for line in f"{place}{found}".split("\n")[:MAX_PRINTED_LINES])
             return
         lines = value_lines(found, self.width, MAX_PRINTED_LINES) or []
         if found.num_elements == 1 and lines:
-            yield Text(f"{dtype_and_shape(found)}{GAP}{lines[0]}")
+            yield Text(f"{place}{dtype_and_shape(found)}{GAP}{lines[0]}")
         else:
-            yield Text(f"{dtype_and_shape(found)}{GAP}{summarize_values(found)}".rstrip())
+            yield Text(f"{place}{dtype_and_shape(found)}{GAP}{summarize_values(found)}".rstrip())
             yield from map(Text, lines)
 
     def step(self, graph: Graph, step: Step, formulas: Sequence[InputGradient] = ()) -> Iterator[Text]:
