@@ -74,6 +74,15 @@ def test_the_table_of_codes_is_up_to_date() -> None:
     assert script["codes_page"]() == script["FILE"].read_text(encoding="utf-8"), "Run: python docs/codes.py"
 
 
+def test_the_list_of_questions_has_each_of_them() -> None:
+    """Each heading once, in its own words."""
+    text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[(.*)\]\(#(.*)\)$", text, re.MULTILINE)
+
+    assert sorted(name for name, _ in listed) == sorted(re.findall(r"^## (.*)$", text, re.MULTILINE))
+    assert [link for name, link in listed if link != re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-")] == []
+
+
 def test_the_reference_of_the_library_is_up_to_date() -> None:
     """Every public name with its docstring; `python docs/library.py` writes it."""
     script = runpy.run_path(str(ROOT / "docs" / "library.py"))
