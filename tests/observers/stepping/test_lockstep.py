@@ -289,7 +289,17 @@ def test_an_expression_of_the_user() -> None:
                 found.extend(evaluate(text, live, graph, 10) for text in texts)
             return True
 
-    texts = ["saved.self", "incoming[0] + 1", "node.name()", "saved.result", "1/0", "saved", "]", "incoming", "[incoming[0], None]"]
+    texts = [
+        "saved.self",
+        "incoming[0] + 1",
+        "node.name()",
+        "saved.result",
+        "1/0",
+        "saved",
+        "]",
+        "incoming",
+        "[incoming[0], None]",
+    ]
     x = torch.tensor([3.0], requires_grad=True)
     outputs = [OutputTensor("y", x * x)]
     graph = record_graph(outputs, Moment(source="test"))
