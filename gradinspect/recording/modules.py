@@ -89,6 +89,15 @@ class CalledPaths:
         return self._recorder.module_name(_window(self._recorder, place).module, self._names)[0]
 
 
+def called_around(recorder: Recorder, place: int) -> set[int]:
+    """Return the numbers of the modules whose calls a place is in, with its own: `Recorder.running_call`."""
+    found = set()
+    while place != NOWHERE:
+        found.add(_window(recorder, place).module)
+        place = _parent(recorder, place)
+    return found
+
+
 def _window(recorder: Recorder, place: int) -> ModuleWindow:
     thread, window = divmod(place, THREAD_SPAN)
     return recorder.others.record_of(thread).module_windows[window]

@@ -1,11 +1,12 @@
 """Nodes belong to the innermost call that was running when they were made."""
 
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from gradinspect.graph import ModuleCall
-from gradinspect.recording.modules import assign_modules
+from gradinspect.recording.modules import assign_modules, called_around
 from gradinspect.recording.names.names import Names
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.threads.threads import NOWHERE, ModuleWindow
@@ -104,3 +105,22 @@ def test_a_node_is_in_the_last_call_that_began_before_it_and_ended_after_it(
     assert [recorder.module_of(number) for number in numbers] == [
         windows[found[-1]].module if found else None for found in around
     ]
+
+
+def test_the_modules_whose_calls_a_place_is_in() -> None:
+    """Of a module that two others share: those that call it there, and itself."""
+    shared = nn.ReLU()
+    blocks = [nn.Sequential(nn.Linear(2, 2), shared) for _ in range(2)]
+    model = nn.Sequential(*blocks)
+    found: list[list[nn.Module | None]] = []
+
+    def look(*_: object) -> None:
+        call = recorder.running_call
+        assert call is not None
+        found.append([recorder.modules[number]() for number in sorted(called_around(recorder, call))])
+
+    shared.register_forward_pre_hook(look)
+    with Recorder() as recorder:
+        model(torch.ones(1, 2))
+
+    assert found == [[model, blocks[0], shared], [model, shared, blocks[1]]]

@@ -10,6 +10,7 @@ from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.observers.planning.written_inputs import WrittenInputs
+from gradinspect.recording.modules import called_around
 from gradinspect.recording.names.names import module_paths
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.modules import own_buffers, own_children
@@ -32,12 +33,13 @@ class ModuleUses:
 
     def note(self, ledgers: DeviceLedgers) -> None:
         """Add up what is alive: backward is about to start."""
-        saved: dict[int, int] = defaultdict(int)  # number that the recorder gave a module -> bytes
+        saved: dict[int, int] = defaultdict(int)  # number that the recorder gave a module -> bytes that its calls made
         recorder = self._run.recorder
         for allocation in ledgers.alive():
             call = allocation.maker.call
             if allocation.purpose.kind == "saved" and call is not None:
-                saved[recorder.called(call)] += allocation.num_bytes
+                for number in called_around(recorder, call):
+                    saved[number] += allocation.num_bytes
         by_module = {id(recorder.modules[number]()): size for number, size in saved.items()}
         called = {id(module) for reference in recorder.modules if (module := reference()) is not None}
         self.uses = tuple(
@@ -52,26 +54,25 @@ def _uses_in(
     number: int, root: nn.Module, saved: dict[int, int], written: WrittenInputs
 ) -> list[tuple[ModuleUse, nn.Module]]:
     paths = module_paths(root)
-    totals: dict[str, int] = defaultdict(int)
-    keeps: set[str] = set()
-    for path, module in paths:
-        for outer in containing_paths(path):
-            totals[outer] += saved.get(id(module), 0)
-            if own_buffers(module).get("num_batches_tracked") is not None:
-                keeps.add(outer)
-    sizes = {id(module): totals[path] for path, module in paths}
+    keeps = {
+        outer
+        for path, module in paths
+        if own_buffers(module).get("num_batches_tracked") is not None
+        for outer in containing_paths(path)
+    }
     return [
         (
             ModuleUse(
                 root=number,
                 path=path,
                 class_name=type(module).__name__,
-                saved_bytes=totals[path],
+                saved_bytes=saved.get(id(module), 0),
                 has_parts=bool(own_children(module)),
                 keeps_statistics=path in keeps,
                 writes_input=module in written,
                 parts=tuple(
-                    SequencePart(saved_bytes=sizes[id(part)], writes_input=part in written) for part in _parts(module)
+                    SequencePart(saved_bytes=saved.get(id(part), 0), writes_input=part in written)
+                    for part in _parts(module)
                 ),
             ),
             module,
