@@ -12,7 +12,7 @@ from gradinspect.errors import GradInspectError
 def _read_focus(
     around: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only nodes near '#17', a class, module or parameter."),
+        typer.Option(metavar="NAME", help="Only nodes near #17, a class, module or parameter."),
     ] = None,
     radius: Annotated[
         int | None,
