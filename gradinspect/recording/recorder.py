@@ -146,7 +146,7 @@ class Recorder:
         self._thread = get_ident()
         self.own.first = self.own.latest = next_sequence_nr()
         self.others.start()
-        self._handles = [
+        self._handles += [  # to those of listeners that came before
             register_module_forward_pre_hook(self._enter_module),
             register_module_forward_hook(self._leave_module, always_call=True),
         ]

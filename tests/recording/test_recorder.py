@@ -132,6 +132,20 @@ def test_the_inference_fast_path_is_taken_as_before() -> None:
     assert torch.equal(plain, watched)
 
 
+def test_a_hook_from_before_the_recording_ends_with_it() -> None:
+    """As a listener's, which may come before the recorder is entered."""
+    called: list[nn.Module] = []
+    recorder = Recorder()
+    recorder.before_modules(lambda module, _args: called.append(module), called.append)
+    recorder.after_modules(lambda module, _args, _output: called.append(module), called.append)
+    layer = nn.Linear(3, 3)
+    with recorder:
+        layer(torch.ones(3))
+    layer(torch.ones(3))
+
+    assert called == [layer, layer]
+
+
 def test_nothing_is_left_behind() -> None:
     """After recording no hook and no mode is active."""
     from torch.nn.modules import module as torch_module
