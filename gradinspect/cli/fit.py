@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import typer
 
-from gradinspect.analyses.memory.step import StepMemory, needed_bytes
+from gradinspect.analyses.memory.step import StepMemory, fits
 from gradinspect.analyses.planning.size_pairs import PairTable
 from gradinspect.analyses.planning.sizes import SizeTable
 from gradinspect.analyses.selection.rows import RowChoice
@@ -105,11 +105,11 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     if search is not None and not isinstance(request.source, CaptureFile):
         return _search(asked, search, available, steps, _Written(output or [], output_format, force))
     targets = parse_step_targets(output or [], force=force)
-    fits = True
+    has_room: bool | None = None
 
     def report(memory: StepMemory) -> None:
-        nonlocal fits
-        fits = available is None or needed_bytes(memory) <= available
+        nonlocal has_room
+        has_room = fits(memory, available)
         try:
             if output_format == "json":
                 print_text(render_step_memory_json(memory, available, by, rows))
@@ -129,7 +129,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         report(read_step_memory(request.source.path))
     else:
         report_step_memory(asked, steps, report)
-    return 0 if fits else FOUND_SOMETHING
+    return FOUND_SOMETHING if has_room is False else 0
 
 
 class _Written(NamedTuple):
@@ -152,9 +152,9 @@ def _search(request: Request, searched: str, limit: int | None, num_steps: int, 
     targets = parse_size_targets(written.files, force=written.overwrites)
     table = _searched(request, searched, limit, num_steps)
     if isinstance(table, PairTable):
-        in_json, page, fits = render_figures(table, PAIRS), terminal_page(PairPage).lines(table), table.has_fitting
+        in_json, page, has_fitting = render_figures(table, PAIRS), terminal_page(PairPage).lines(table), table.has_fitting
     else:
-        in_json, page, fits = render_figures(table, SIZES), terminal_page(SizePage).lines(table), table.best is not None
+        in_json, page, has_fitting = render_figures(table, SIZES), terminal_page(SizePage).lines(table), table.best is not None
     try:
         if written.kind == "json":
             print_text(in_json)
@@ -162,7 +162,7 @@ def _search(request: Request, searched: str, limit: int | None, num_steps: int, 
             print_lines(page)
     finally:  # also if the reader of standard output has left
         write_size_targets(table, targets, force=written.overwrites)
-    return 0 if limit is None or fits else FOUND_SOMETHING
+    return 0 if limit is None or has_fitting else FOUND_SOMETHING
 
 
 def _searched(request: Request, searched: str, limit: int | None, num_steps: int) -> SizeTable | PairTable:

@@ -434,3 +434,21 @@ def test_a_profiler_of_the_program_sees_what_it_sees_without_us(
     assert plain.stdout.strip() in result.stdout
     assert answer in result.stdout + result.stderr
     assert result.returncode == (0 if answer == "Peak:" else 2)
+
+
+@pytest.mark.slow
+def test_sparse_tensors_that_values_make_leave_a_bound_from_below(tmp_path: Path) -> None:
+    """They are not counted, so the peak is at least what is printed, and no limit is surely kept."""
+    (tmp_path / "learn.py").write_text(
+        "import torch\n"
+        "weight = torch.eye(50).to_sparse_coo().coalesce().requires_grad_()\n"
+        "for _ in range(2):\n"
+        "    weight.grad = None\n"
+        "    torch.sparse.mm(weight, torch.ones(50, 8)).sum().backward()\n"
+    )
+    done = gradinspect("fit", "learn.py", "--limit", "1GiB", cwd=tmp_path)
+    assert (done.returncode, done.stdout[:26]) == (1, "It may fit: peak at least ")
+
+    found = json.loads(gradinspect("fit", "learn.py", "--limit", "1GiB", "--format", "json", cwd=tmp_path).stdout)
+    assert (found["is_least"], found["fits"]) == (True, False)
+    assert gradinspect("fit", "learn.py", "--limit", "1GiB", "--real", cwd=tmp_path).stdout.startswith("It fits: peak ")

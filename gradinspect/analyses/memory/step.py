@@ -15,6 +15,7 @@ from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
 from gradinspect.analyses.structure.name_folding import OddOne, alike, name_by_indices, named_odd_one
 from gradinspect.graph import Record
 from gradinspect.methods import Shown
+from gradinspect.units import format_beside
 
 StorageKind: TypeAlias = Literal[
     "parameter", "buffer", "gradient", "optimizer_state", "saved", "input", "recomputed", "temporary"
@@ -164,6 +165,7 @@ class StepMemory(Shown, Record, frozen=True):
     made_up: str = ""  # what the step is, if the program makes none
     values_from: str = ""  # where values come from that were read on fake tensors; "": none were needed
     is_bound: bool = False  # sizes that depend on values were taken to be the largest possible
+    is_least: bool = False  # some storages were not counted, whose sizes nothing says, as those of sparse tensors
     notes: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()  # of the largest storages
     device: DeviceMemory | None = None  # None: only storages were counted
@@ -211,6 +213,13 @@ def on_device(memory: StepMemory) -> str:
     return f" on {memory.on}" if memory.others or is_accelerator(memory.on) else ""
 
 
+def peak_of(memory: StepMemory, limit: int | None) -> str:
+    """Write the peak, and how it is known: `at least 3.1 MiB on cuda:1 (predicted)`."""
+    least = "at least " if memory.is_least else ""
+    how = "measured" if memory.is_real else "predicted"
+    return f"{least}{format_beside(memory.peak_bytes, limit)}{on_device(memory)} ({how})"
+
+
 def peak_place(memory: StepMemory) -> int | None:
     """Return the point of the curve with the most bytes; None if it has no points."""
     return max(range(len(memory.curve)), key=lambda place: memory.curve[place].num_bytes, default=None)
@@ -234,8 +243,8 @@ def needed_bytes(memory: StepMemory) -> int:
 
 
 def fits(memory: StepMemory, limit: int | None) -> bool | None:
-    """Return whether the device that is meant has room; None without a limit."""
-    return None if limit is None else needed_bytes(memory) <= limit
+    """Return whether the device that is meant surely has room; None without a limit."""
+    return None if limit is None else needed_bytes(memory) <= limit and not memory.is_least
 
 
 def bytes_by_kind(memory: StepMemory) -> dict[StorageKind, int]:

@@ -32,7 +32,7 @@ MAX_TRIAL_BYTES = 2**27  # of the arguments
 MAX_TRIAL_PRODUCTS = 2**33  # multiplications: about a second on one core
 MATRIX_DIM = 2
 UNKNOWN_SCRATCH = "Some kernels are too large to be run for their scratch memory, which is not counted."
-OF_SPARSE = "What operators on sparse tensors hold beside dense results is not counted: --real measures it."
+OF_SPARSE = "Sparse tensors with as many elements as values say are not counted: --real measures them."
 _HALF = (torch.float16, torch.bfloat16)
 
 

@@ -32,6 +32,7 @@ from gradinspect.observers.memory.caching_allocator import CachingAllocator
 from gradinspect.observers.memory.collective_log import CollectiveLog
 from gradinspect.observers.memory.compiled_steps import CompiledSteps
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
+from gradinspect.observers.memory.kernel_scratch import OF_SPARSE
 from gradinspect.observers.memory.step_memory_record import record_step_memory
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Allocation, StorageMaker
@@ -233,7 +234,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         notes += [ON_META] if self._is_on_meta else []
         notes += [WAITING.format(self.num_watched)] if self._waits and not self.is_partial else []
         notes += [MOVED] if request.device is not None and not request.fake else []
-        return replace(memory, notes=tuple(notes))
+        return replace(memory, notes=tuple(notes), is_least=OF_SPARSE in notes)
 
     def _require_measured_steps(self) -> None:
         """Refuse to report steps that the program's own profiler has measured instead of ours."""

@@ -28,7 +28,7 @@ _HEAD: Final[Columns[StepMemory]] = {
 _REST: Final[Columns[StepMemory]] = {
     **fields("steps", "curve", "notes", "device"),
     "values_from": lambda memory: memory.values_from or None,
-    **fields("is_bound"),
+    **fields("is_bound", "is_least"),
     "on": lambda memory: memory.on or None,
 }
 _GROUP: Final = all_fields(PeakGroup)

@@ -15,7 +15,7 @@ from gradinspect.analyses.memory.step import (
     device_name,
     is_meant,
     moment_name,
-    on_device,
+    peak_of,
     peak_place,
 )
 from gradinspect.analyses.structure.call_names import shown_path
@@ -31,13 +31,11 @@ SCRIPTS: Final = ("dom", "step")
 
 def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
     """Write the page."""
-    how = "measured" if memory.is_real else "predicted"
     of_limit = "" if limit is None else f", limit {format_beside(limit, memory.peak_bytes)}"
-    peak = f"peak {format_beside(memory.peak_bytes, limit)}{on_device(memory)} ({how})"
     notes = (memory.made_up, *memory.notes, f"Not counted: {', '.join(memory.not_counted)}.")
     page = {
         "title": escape_control(memory.source),
-        "figures": escape_control(f"{peak}{of_limit}, torch {memory.torch_version}"),
+        "figures": escape_control(f"peak {peak_of(memory, limit)}{of_limit}, torch {memory.torch_version}"),
         "notes": escape_control(" ".join(filter(None, notes))),
         "left": LEFT,
         "right": RIGHT,

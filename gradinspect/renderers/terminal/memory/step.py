@@ -25,7 +25,7 @@ from gradinspect.analyses.memory.step import (
     moment_name,
     needed_bytes,
     odd_group,
-    on_device,
+    peak_of,
     phase_name,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
@@ -222,12 +222,11 @@ def _phases(points: Sequence[CurvePoint]) -> str:
 def _verdict(memory: StepMemory, limit: int | None) -> str:
     place, device = memory.place, memory.device
     source = memory.source if place is None else f"{memory.source}, rank {place.rank} of {place.world_size}"
-    how = "measured" if memory.is_real else "predicted"
-    peak = f"{format_beside(memory.peak_bytes, limit)}{on_device(memory)} ({how})"
+    peak = peak_of(memory, limit)
     if limit is None:
         return f"Peak: {peak}, {source}"
     if needed_bytes(memory) <= limit:
-        verdict = "It fits"
+        verdict = "It may fit" if memory.is_least else "It fits"
     else:
         is_between = device is not None and device.allocated_bytes <= limit
         verdict = "It may fit" if is_between else "It does not fit"
