@@ -154,7 +154,11 @@ def _search(request: Request, searched: str, limit: int | None, num_steps: int, 
     if isinstance(table, PairTable):
         in_json, page, found = render_figures(table, PAIRS), terminal_page(PairPage).lines(table), table.has_fitting
     else:
-        in_json, page, found = render_figures(table, SIZES), terminal_page(SizePage).lines(table), table.best is not None
+        in_json, page, found = (
+            render_figures(table, SIZES),
+            terminal_page(SizePage).lines(table),
+            table.best is not None,
+        )
     try:
         if written.kind == "json":
             print_text(in_json)
