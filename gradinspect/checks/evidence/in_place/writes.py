@@ -18,6 +18,7 @@ from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin
 
 from gradinspect.checks.evidence.in_place.contents import MAX_KEPT, Content, KeptContents, read_bytes
 from gradinspect.checks.evidence.in_place.regions import Region, part_of, region_of
@@ -250,8 +251,9 @@ class WriteLog:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor has ordinary memory and a version."""
-    return tensor.layout is torch.strided and not ops.is_inference(tensor)
+    """Return whether a tensor has ordinary memory and a version; a parameter of a lazy module has none at first."""
+    has_memory = tensor.layout is torch.strided and not issubclass(type(tensor), UninitializedTensorMixin)
+    return has_memory and not ops.is_inference(tensor)
 
 
 def _written_region(tensor: torch.Tensor, index: Any) -> tuple[Region, bool]:
