@@ -17,6 +17,7 @@ from os import open as open_file
 from pathlib import Path
 from select import select
 from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 from weakref import finalize
 
@@ -26,6 +27,7 @@ from gradinspect.runner.ending import end_process
 
 Send = Callable[[bytes], None]
 fork: Any = getattr(os, "fork", None)  # Windows has none
+_here = SimpleNamespace(is_hidden=False)
 
 
 def load_for_children() -> None:
@@ -147,6 +149,12 @@ def hide_output() -> None:
     dup2(null, 1)
     dup2(null, 2)
     close(null)
+    _here.is_hidden = True
+
+
+def is_output_hidden() -> bool:
+    """Return whether this process is a copy whose output is dropped, and whose errors are no news for the program."""
+    return bool(_here.is_hidden)
 
 
 def write_all(target: int, data: bytes) -> None:

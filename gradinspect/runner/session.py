@@ -30,6 +30,7 @@ from gradinspect.runner.callables.inputs import make_inputs
 from gradinspect.runner.callables.output_loss import run_backward
 from gradinspect.runner.callables.placement import device_of, move
 from gradinspect.runner.engine import CallCounts, EngineInterceptor, missed_notes
+from gradinspect.runner.forked import is_output_hidden
 from gradinspect.runner.nothing_recorded import hidden_by_errors, nothing_recorded
 from gradinspect.runner.observed_calls import ObservedCalls
 from gradinspect.runner.observer import MakeObserver
@@ -295,8 +296,7 @@ class Session(Generic[T]):
         self._explain(error)
         if self._observer.reports_before_failure:
             self._deliver_early()  # the findings come before the error that they explain
-        with self._process_state.given_back():
-            left = print_error(without_our_frames(error, is_own_file) if self._request.fake else error)
+        left = self._print(error)
         self.failure_trace = trace_of(error) if self._observer.keeps_trace else ""
         where = " on fake tensors" if self._request.fake else ""
         remedy = " Reduce that output to a scalar first, or pass backward a gradient of its shape."
@@ -309,6 +309,13 @@ class Session(Generic[T]):
         name, when = type(error).__name__, self._when()
         sentence = f" with {name} {when}." if when.startswith("after") else f" {when}: {name}."
         return f"The script failed{where}{sentence}{more}", left if self._request.goes_on else None
+
+    def _print(self, error: BaseException) -> int | None:
+        """Print it by the program's excepthook, which may send it somewhere, unless a tried plan has caused it."""
+        if is_output_hidden():
+            return None
+        with self._process_state.given_back():
+            return print_error(without_our_frames(error, is_own_file) if self._request.fake else error)
 
     def _when(self) -> str:
         """Return how many calls had been made: `after 2 backward calls`, `before any backward call`."""

@@ -18,6 +18,7 @@ from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from gradinspect.checks.evidence.in_place.contents import MAX_KEPT, Content, KeptContents, read_bytes
 from gradinspect.checks.evidence.in_place.regions import Region, part_of, region_of
@@ -32,6 +33,7 @@ from gradinspect.torch_api.tensors import key_of_storage, version_of
 from gradinspect.torch_api.weak import HiddenRef
 
 MAX_WRITES = 500_000  # stored; then the older ones are dropped
+_WITHOUT_MEMORY = (UninitializedParameter, UninitializedBuffer)
 _SELECTIVE = ("index_", "scatter_", "masked_", "put_")  # operators that write what another argument selects
 
 
@@ -250,8 +252,9 @@ class WriteLog:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor has ordinary memory and a version."""
-    return tensor.layout is torch.strided and not ops.is_inference(tensor)
+    """Return whether a tensor has ordinary memory and a version; a parameter of a lazy module has none at first."""
+    has_memory = tensor.layout is torch.strided and not issubclass(type(tensor), _WITHOUT_MEMORY)
+    return has_memory and not ops.is_inference(tensor)
 
 
 def _written_region(tensor: torch.Tensor, index: Any) -> tuple[Region, bool]:

@@ -361,6 +361,7 @@ class TrainingLog:
                 self._compiled.add(self._recorder.frames.number_of(caller))
 
     def _on_optimizer(self, optimizer: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
+        self._recorder.attributes.look()  # its class may count who reads it, and may step before any module is called
         with plain_tensors_only():
             self._optimizers.create(optimizer, self._registrations.order, frame)
 

@@ -1,6 +1,8 @@
 """Which results are dropped: by the instruction after the call, for tensors that backward reaches."""
 
 import textwrap
+from dis import get_instructions
+from itertools import pairwise
 from types import FunctionType
 
 import pytest
@@ -9,7 +11,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.dropped_results import is_pure
+from gradinspect.checks.evidence.values.dropped_results import drops_result, is_pure
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.nodes import sequence_nr
 
@@ -88,3 +90,17 @@ def test_data_that_is_cast_for_nothing(body: str, names: list[str]) -> None:
 
     assert [one.name for one in found] == names
     assert all(one.is_data for one in found)
+
+
+@pytest.mark.parametrize("function", [textwrap.wrap, textwrap.TextWrapper._wrap_chunks, nn.Module.apply])
+def test_the_instruction_after_a_call_is_that_of_dis(function: FunctionType) -> None:
+    """It is found without what lies before and behind: a function may have a hundred thousand instructions."""
+    code = function.__code__
+    instructions = list(get_instructions(code))
+    following = {one.offset: after for one, after in pairwise(instructions)}
+    calls = [one.offset for one in instructions if one.opname.startswith("CALL") and one.offset in following]
+
+    dropped = [offset for offset in calls if drops_result(code, offset)]
+
+    assert dropped == [offset for offset in calls if following[offset].opname == "POP_TOP"]
+    assert not drops_result(code, instructions[-1].offset)
