@@ -101,9 +101,12 @@ def seconds_a_step(program: Program, *verb: str, num_skipped: int | None = None)
 
 
 def cost() -> None:
-    """Print the CPU time of a step by itself, under trace, watched by check, and after check has left the program."""
+    """Print the CPU time of a step by itself, under trace, watched by check, for one rule, and after check has left."""
     print(f"A training step, CPU time: the median of {REPEATS} runs in turns")
-    print(f"  {'program':16} {'plain':>9} {'trace':>9} {'check':>9} {'left':>9}   check / plain, left / plain")
+    print(
+        f"  {'program':16} {'plain':>9} {'trace':>9} {'check':>9} {'GI101':>9} {'left':>9}   check / plain, "
+        "--select GI101 / plain, left / plain"
+    )
     check = ("-m", "gradinspect", "check", "--continue", "--steps")
     for program in PROGRAMS_TO_TIME:
         runs = [
@@ -111,12 +114,13 @@ def cost() -> None:
                 "plain": seconds_a_step(program),
                 "trace": seconds_a_step(program, "-m", "gradinspect", "trace", "--continue"),
                 "check": seconds_a_step(program, *check, str(program.num_steps)),
+                "GI101": seconds_a_step(program, *check, str(program.num_steps), "--select", "GI101"),
                 "left": seconds_a_step(program, *check, str(NUM_LEFT), num_skipped=NUM_LEFT + 1),
             }
             for _ in range(REPEATS)
         ]
         times = "".join(f" {statistics.median(run[name] for run in runs):7.3f} s" for name in runs[0])
-        print(f"  {program.name:16}{times}   {ratio(runs, 'check')}, {ratio(runs, 'left')}")
+        print(f"  {program.name:16}{times}   {', '.join(ratio(runs, one) for one in ('check', 'GI101', 'left'))}")
 
 
 EVALUATION = """

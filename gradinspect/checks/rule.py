@@ -23,6 +23,7 @@ class Rule(Record, frozen=True, kw_only=True):
     explains_gradients: bool = False  # gradients that look wrong afterwards are a consequence of it
     explains: tuple[str, ...] = ()  # codes of findings that are a consequence of it, where they name one of its lines
     is_general: bool = False  # not reported of what another finding names already
+    needs_values: bool = False  # of gradients at all nodes and of results: they are read only if such a rule is on
     is_nonfinite: bool = False  # its first line makes NaN or Inf, which later calls meet again
     must_repeat: int = 0  # reported only if all observed backwards on that line show it, and at least this many do
 

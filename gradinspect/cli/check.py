@@ -57,7 +57,8 @@ def check(
         report(check_compiled(request))
         return FOUND_SOMETHING if report.has_findings else 0
     try:
-        report_on(request, questions.findings(steps or project.settings.steps, gradcheck=gradcheck), report)
+        question = questions.findings(steps or project.settings.steps, gradcheck=gradcheck, is_on=report.selection.has)
+        report_on(request, question, report)
     except ScriptFailedError as error:
         if not report.has_findings:
             raise

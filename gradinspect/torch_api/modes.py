@@ -187,6 +187,11 @@ def unobserved() -> Any:
     return _plain_functions()  # inside backward nothing else is there to hide from
 
 
+def nothing_looks() -> bool:
+    """Return whether no dispatch mode and no profiler would see an operator that is called here."""
+    return not (_num_dispatch_modes() or (_CAN_HIDE_FROM_PROFILER and _IS_PROFILING.value()))
+
+
 def unseen() -> "Unobserved":
     """Do the same, and leave it to autograd whether gradients are recorded."""
     return Unobserved(records=True)

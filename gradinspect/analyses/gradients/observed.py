@@ -274,7 +274,9 @@ def _loss(graph: Graph) -> Iterator[GradientNote]:
 def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
     """Find the first node in the order of backward that received finite gradients and returned others."""
     ran_nodes = gradients_of(graph).nodes
-    suspects = [ran for ran in ran_nodes for stats in known(ran.outgoing) if stats.num_nonfinite]
+    suspects = [
+        ran for ran in ran_nodes for stats in ran.outgoing if isinstance(stats, GradientStats) and stats.num_nonfinite
+    ]
     for ran in sorted(suspects, key=lambda node: node.order):
         if all(map(_is_finite, ran.incoming)):
             bad = [stats for stats in known(ran.outgoing) if not stats.is_finite]
@@ -295,7 +297,7 @@ def _killed(graph: Graph) -> Iterator[GradientNote]:
     killed = [
         ran
         for ran in ran_nodes
-        if ran.outgoing and _may_be_zero(ran.outgoing[0]) and _is_zero(ran.outgoing) and _is_any_nonzero(ran.incoming)
+        if ran.outgoing and _may_be_zero(ran.outgoing[0]) and _is_any_nonzero(ran.incoming) and _is_zero(ran.outgoing)
     ]
     if not killed:
         return
@@ -391,7 +393,10 @@ def _is_zero(gradients: Sequence[Measured]) -> bool:
 
 
 def _is_any_nonzero(gradients: Sequence[Measured]) -> bool:
-    return any(stats.num_zeros < stats.num_elements for stats in known(gradients))
+    for stats in gradients:  # noqa: SIM110  # it runs for each node: a generator would cost more
+        if isinstance(stats, GradientStats) and stats.num_zeros < stats.num_elements:
+            return True
+    return False
 
 
 def _only(several: Sequence[Measured]) -> Measured:

@@ -161,7 +161,9 @@ class _Checked(NamedTuple):
 def _checked(step: Callable[[], object], steps: int | None, selection: Selection) -> _Checked:
     name = name_of_step(step)
     failure = None
-    with LiveSession(lambda run: ChecksObserver(run, steps, gradcheck=selection.gradcheck), name) as session:
+    with LiveSession(
+        lambda run: ChecksObserver(run, steps, gradcheck=selection.gradcheck, is_on=selection.has), name
+    ) as session:
         try:
             _run_steps(session, step, steps)
         except Exception as error:

@@ -20,13 +20,22 @@ from gradinspect.runner.run import Run
 class ProgramLogs:
     """The logs of one run, which know of each other."""
 
-    def __init__(self, run: Run, *, gradcheck: bool) -> None:
-        """Make all of them; `gradcheck` asks for the custom Functions in full."""
+    def __init__(self, run: Run, *, gradcheck: bool, needs_values: bool) -> None:
+        """Make all of them.
+
+        Args:
+            run: The run.
+            gradcheck: Whether to check the custom Functions in full.
+            needs_values: Whether the values of gradients at all nodes, and of results, are read.
+        """
         recorder = run.recorder
         self.recorder = recorder
         self.folder: Path = run.base_folder
         self.flow = Dataflow(recorder)
+        self.needs_values = needs_values
         self.calls = TorchCallLog(recorder, self.flow)
+        if not needs_values:
+            self.calls.states.looks_at_nothing()
         self.checkpoints = CheckpointRuns(self.folder)
         self.ranks = ranks_of_this_run()
         self.custom = CustomFunctions(self.folder, in_full=gradcheck)

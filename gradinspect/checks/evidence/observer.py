@@ -19,6 +19,7 @@ from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, 
 from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
 from gradinspect.checks.facts.failures import FailedCall
 from gradinspect.checks.findings import Findings
+from gradinspect.checks.registry import registry
 from gradinspect.checks.watched_calls import WatchedCall
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Frame, Graph, frame_of
@@ -41,12 +42,13 @@ class ChecksObserver(Observer[Findings]):
     reports_missed_calls = True
     reports_before_failure = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what each of its callers chooses
         self,
         run: Run,
         num_calls: int | None,
         *,
         gradcheck: bool = False,
+        is_on: Callable[[str], bool] = lambda _code: True,
         on_graph: Callable[[Graph], object] | None = None,
         leave: Callable[[FrameType], object] | None = None,
         cheap_calls: int | None = None,
@@ -57,6 +59,7 @@ class ChecksObserver(Observer[Findings]):
             run: The run.
             num_calls: How many backward calls to look at; None: until all is known.
             gradcheck: Whether to check the backward of custom Functions numerically.
+            is_on: Whether findings of a code are asked for; what no such rule needs may not be recorded.
             on_graph: Gets the graph of each call before the engine runs, and again with its gradients.
             leave: Called with the program's frame when all was observed; by default, nothing more is recorded, and the
                 program is stopped.
@@ -70,7 +73,10 @@ class ChecksObserver(Observer[Findings]):
         self._recorder = run.recorder
         self._errors = run.recorder.errors
         self._attached = ExitStack()
-        self._logs = ProgramLogs(run, gradcheck=gradcheck)
+        needs_values = on_graph is not None or any(
+            rule.needs_values and is_on(code) for code, rule in registry().rules.items()
+        )
+        self._logs = ProgramLogs(run, gradcheck=gradcheck, needs_values=needs_values)
         self._watched = WatchedBackwards(self._logs, run.stop, self._look_at_window, on_graph)
         self._choice = CallChoice(run.request)
         self._steps = OptimizerSteps(run.recorder, self._look_at_window, self._logs.training.may_have_stepped)

@@ -107,7 +107,8 @@ class WatchedBackwards:
         if any(rule_of(finding.code).stops_run for finding in watched.found):
             self._stop(call.caller)  # on every rank: otherwise the engine would hang
         outputs = [OutputTensor(None, output) for output in call.outputs]
-        gradients = GradientMeter(graph, outputs, walked.walk, times=False)
+        only_leaves = call.kind == "backward" and not self._logs.needs_values
+        gradients = GradientMeter(graph, outputs, walked.walk, times=False, only_leaves=only_leaves)
         self._before.remember(earlier, gradients.survivors(), keeps_graph=call.keeps_graph)
         self._logs.training.begin(walked, call)
         self._logs.calls.enter_backward()

@@ -44,7 +44,7 @@ class FindingsReport:
         self._options = options
         self._project = project
         self._program = name_of_program(request, project.root)
-        self._selection = selection_of(project.settings, options.select, options.skip, gradcheck=gradcheck)
+        self.selection = selection_of(project.settings, options.select, options.skip, gradcheck=gradcheck)
         self._baseline_file = options.baseline or project.settings.baseline
         self._baseline = open_baseline(self._baseline_file, writes=options.writes_baseline)
         self._targets = [(_format_of(path, force=options.force), path) for path in options.output]
@@ -54,7 +54,7 @@ class FindingsReport:
         if found.rank or is_silent():
             return
         names = relative_names(found.files, self._project.root)
-        found = self._without_known(without_comments(found, self._selection, names))
+        found = self._without_known(without_comments(found, self.selection, names))
         self.has_findings = bool(found.findings)
         try:
             self._print(found)
@@ -69,11 +69,11 @@ class FindingsReport:
             return found
         if self._options.writes_baseline:
             names = relative_names(found.files, self._project.root)
-            can = can_find(found, self._selection)
+            can = can_find(found, self.selection)
             before = baseline
             baseline = updated(before, found.findings, program=self._program, path_of=names, can_find=can)
             save_baseline(path, before, baseline, self._program)
-        return without_known(found, self._selection, baseline, program=self._program, name=path.name)
+        return without_known(found, self.selection, baseline, program=self._program, name=path.name)
 
     def _print(self, found: Findings) -> None:
         if self._options.format != "text":

@@ -169,15 +169,16 @@ def budgets() -> "Question[BudgetTable]":
     )
 
 
-def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
+def findings(num_calls: int | None, *, gradcheck: bool, is_on: Callable[[str], bool]) -> "Question[Findings]":
     """Ask for the problems in several backward calls.
 
     Args:
         num_calls: How many; None: until all is known.
         gradcheck: Whether to check custom Functions numerically too.
+        is_on: Whether findings of a code are reported.
     """
     return Question(
-        observe=_observer("checks.evidence.observer.ChecksObserver", num_calls, gradcheck=gradcheck),
+        observe=_observer("checks.evidence.observer.ChecksObserver", num_calls, gradcheck=gradcheck, is_on=is_on),
         a_capture_cannot="be checked",
         needs_values=True,
         needs_backward=True,

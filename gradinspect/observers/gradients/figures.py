@@ -84,7 +84,7 @@ class Measurements:
         if not can_read_values():
             return tuple([None if one is None else Figures(None, None, why_unread(one)) for one in gradients])
         found: list[Figures | None] = []
-        full = None
+        full: tuple[Kind, ...] = ()
         with unobserved():
             for gradient in gradients:
                 figures = None
@@ -94,7 +94,7 @@ class Measurements:
                         if kind.most and gradient.is_cpu and gradient.layout is _STRIDED:
                             figures = Figures(kind, ops.clone(gradient))
                             kind.waiting.append(figures)
-                            full = kind if len(kind.waiting) >= kind.most else full
+                            full = (kind,) if len(kind.waiting) >= kind.most else full
                         else:
                             figures = self._measure(kind, gradient)
                     except UNREADABLE as error:
@@ -102,8 +102,9 @@ class Measurements:
                 elif gradient is not None:
                     figures = self._measure_strange(gradient)
                 found.append(figures)
-            if full is not None or not next(self._number) % MAX_WAITING:
-                self._measure_groups()
+            is_time = not next(self._number) % MAX_WAITING
+            if is_time or full:
+                self._measure_groups(list(self._kinds.values()) if is_time else full)
         return tuple(found)
 
     def fetch(self, others: Sequence[PendingFigures] = ()) -> list[list[list[float]]]:
@@ -116,7 +117,7 @@ class Measurements:
             The rows of the others; nothing if the device has failed.
         """
         with unobserved():
-            self._measure_groups()
+            self._measure_groups(list(self._kinds.values()))
             large, self._large = self._large, []
             try:
                 rows = fetched([*(pending for _, pending in large), *others])
@@ -159,10 +160,10 @@ class Measurements:
         kind = Kind(tuple(gradient.shape), dtype, number, most)
         return self._kinds.setdefault((gradient.dtype, gradient.shape), kind)
 
-    def _measure_groups(self) -> None:
-        """Measure the small gradients. NOTE [Groups of small gradients]."""
+    def _measure_groups(self, kinds: Sequence[Kind]) -> None:
+        """Measure the small gradients of some kinds. NOTE [Groups of small gradients]."""
         with self._lock:
-            for kind in list(self._kinds.values()):
+            for kind in kinds:
                 group = kind.waiting[:]  # another thread may add to it meanwhile
                 if group:
                     del kind.waiting[: len(group)]

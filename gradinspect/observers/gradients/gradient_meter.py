@@ -9,8 +9,10 @@ edge into another is what reaches that node, and a transpose passes on the eleme
 
 NOTE [Nodes without a hook]
 A hook costs several times what a small node does. Where nothing is timed, a node in the middle of a chain gets none:
-what reaches it is measured where it leaves the node before, and what leaves it where it reaches the node after. Not in
-a program with hooks: one on a non-leaf tensor cannot be seen, and may change what arrives.
+what reaches it is measured where it leaves the node before, and what leaves it where it reaches the node after. A sum
+gets none at all where it hands on what reached it: that is measured once, where it arrives. Not in a program with
+hooks: one on a non-leaf tensor cannot be seen, and may change what arrives.
+Source: torch/csrc/autograd/engine.cpp `validate_outputs` reduces what was broadcast; derivatives.yaml, torch 2.13.
 """
 
 from collections import Counter
@@ -43,13 +45,21 @@ PERMUTING = frozenset(
     for name in ("T", "Transpose", "Permute", "View", "UnsafeView", "ReshapeAlias", "Unsqueeze", "Squeeze", "Alias")
     for number in range(3)
 )
+_SCALED_SUMS = frozenset(("AddBackward0",))  # whose second edge gets the same, if it is not scaled
+_SUMS = _SCALED_SUMS | {"SubBackward0"}  # whose first one does
 
 
 class GradientMeter:
     """Measures the gradients of one recorded graph. Create it before the engine runs, finish after."""
 
     def __init__(
-        self, graph: Graph, outputs: Sequence[OutputTensor], walk: Walk | None = None, *, times: bool = True
+        self,
+        graph: Graph,
+        outputs: Sequence[OutputTensor],
+        walk: Walk | None = None,
+        *,
+        times: bool = True,
+        only_leaves: bool = False,
     ) -> None:
         """Hook every node, unless compiled autograd is on.
 
@@ -58,6 +68,7 @@ class GradientMeter:
             outputs: The tensors that backward starts from.
             walk: The walk that the record was made from, if still open. It is closed at the end.
             times: Also time each node, which needs a hook before it as well as after it.
+            only_leaves: Measure what reaches leaves alone; other nodes are only followed for as long as they live.
         """
         self._graph = graph
         self._loss = scalar_value(outputs)
@@ -76,9 +87,9 @@ class GradientMeter:
         if is_compiled_autograd():
             self._unhooked = UnhookedLeaves(self.leaves(), are_accumulated=graph.captured_at.kind != "grad")
         else:
-            self._hook(times=times)
+            self._hook(times=times, only_leaves=only_leaves)
 
-    def _hook(self, *, times: bool) -> None:
+    def _hook(self, *, times: bool, only_leaves: bool) -> None:
         graph = self._graph
         if not (times or hooks_were_made()):
             _measure_in_passing(graph, self._meters)
@@ -89,11 +100,12 @@ class GradientMeter:
             is_leaf = self._walk.sequence_nrs[meter.number] == ACCUMULATE_GRAD_NR
             kind = type(node)
             meter.is_timed = not (has_devices and _is_on_device(graph, record))
-            if times or is_leaf or record.kind == "custom":  # custom code may write into its gradient
+            is_written = record.kind == "custom" and not only_leaves  # custom code may write into its gradient
+            if times or is_leaf or is_written:
                 before = of_this_call(meter.before) if is_leaf else meter.before
                 self._handles.append(kind.register_prehook(node, before))
             if not is_leaf:
-                self._after_each.append(kind.register_hook(node, meter.after))
+                self._after_each.append(kind.register_hook(node, _measure_nothing if only_leaves else meter.after))
         self._handles += self._after_each
         note_ours(self._handles)
 
@@ -152,6 +164,10 @@ class GradientMeter:
             meter.began = None
 
 
+def _measure_nothing(_outgoing: object, _incoming: object) -> None:
+    """Do nothing after a node: its hook says whether it is alive."""
+
+
 def _is_on_device(graph: Graph, node: Node) -> bool:
     """Return whether a node works on a device, or passes gradients on to one."""
     after = (graph.nodes[edge.next_node] for edge in node.next_edges if edge is not None)
@@ -194,18 +210,47 @@ def _measure_in_passing(graph: Graph, meters: Sequence[NodeMeter]) -> None:
     """Choose the nodes that need no hook, root side first. NOTE [Nodes without a hook]."""
     nodes = graph.nodes
     for meter in meters:
+        node = nodes[meter.number]
+        if node.name in _SUMS and meter.leaving.passes and _leads_on(nodes, meter) and _hands_on(nodes, node):
+            meter.is_passed = meter.hands_on = True
+    for meter in meters:
         if meter.is_passed:
             continue
         for place in meter.leaving.alone:
             after = meters[meter.edges[place].next_node]  # type: ignore[union-attr]  # those that stand alone lead on
             if (
                 after.leaving.passes
+                and not after.is_passed
                 and len(nodes[after.number].forward_outputs) == 1
-                and any(nodes[edge.next_node].kind != "accumulate_grad" for edge in after.edges if edge is not None)
+                and _leads_on(nodes, after)
             ):
                 after.is_passed = True
                 meter.places += (place,)
                 meter.passed += (after,)
+
+
+def _leads_on(nodes: Sequence[Node], meter: NodeMeter) -> bool:
+    """Return whether a node leads to one that is not a leaf, so that what has a hook stays alive as long as it."""
+    for edge in meter.edges:  # noqa: SIM110  # it runs for each node: a generator would cost more
+        if edge is not None and nodes[edge.next_node].kind != "accumulate_grad":
+            return True
+    return False
+
+
+def _hands_on(nodes: Sequence[Node], node: Node) -> bool:
+    """Return whether a sum hands on what reaches it by every edge: neither scaled, nor reduced, nor cast.
+
+    By every edge, because the engine may be asked for what lies behind one of them alone.
+    """
+    places = [place for place, edge in enumerate(node.next_edges) if edge is not None]
+    if places != [0] and (
+        node.name not in _SCALED_SUMS
+        or not any(value.name == "_saved_alpha" and value.value == 1 for value in node.saved)
+    ):
+        return False
+    edges = [edge for edge in node.next_edges if edge is not None]
+    are_known = all(info is not None and info.layout == "strided" for info in node.forward_outputs)
+    return are_known and all(node.forward_outputs == nodes[edge.next_node].forward_outputs for edge in edges)
 
 
 def _single_edges(graph: Graph) -> frozenset[int]:
@@ -230,14 +275,19 @@ def _resolved(graph: Graph, meters: Sequence[NodeMeter]) -> list[NodeGradients]:
     arrived: list[Stats] = [()] * len(meters)
     found: list[NodeGradients] = []
     for meter in reversed(meters):
+        if meter.hands_on:  # it ran right before the first of those that it leads to
+            orders = [meters[edge.next_node].order for edge in meter.edges if edge is not None]
+            meter.order = min([order for order in orders if order is not None], default=None)
         if meter.order is None:
             continue
         number = meter.number
         if meter.is_passed and not any(meters[edge.next_node].order is not None for edge in meter.edges if edge):
             continue  # a part of the graph that was not asked for
         went = _went(meter, arrived)
-        if meter.incoming is not None:
-            came: Stats = tuple([None if one is None else one.stats for one in meter.incoming])
+        if meter.hands_on:
+            came: Stats = (next((one for one in went if one is not None), None),)
+        elif meter.incoming is not None:
+            came = tuple([None if one is None else one.stats for one in meter.incoming])
         else:
             came = (_reshaped(went[0], graph.nodes[number]),) if went else ()
         arrived[number] = came

@@ -56,7 +56,8 @@ class NodeMeter(Struct, gc=False):
     number: int  # of the node
     edges: tuple[Edge | None, ...]  # its own
     leaving: Leaving
-    is_passed: bool = False  # without a hook: what reaches it is measured at the node before
+    is_passed: bool = False  # without a hook: what reaches it is measured at the node before, or at those after it
+    hands_on: bool = False  # without a hook: what reaches it leaves by each edge as it came
     places: tuple[int, ...] = ()  # positions of the edges to nodes without a hook
     passed: tuple["NodeMeter", ...] = ()  # those nodes
     order: int | None = None  # None: the node did not run

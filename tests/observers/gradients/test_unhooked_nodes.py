@@ -22,8 +22,8 @@ def _no_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_meter, "hooks_were_made", lambda: False)
 
 
-UNARY = ("tanh", "relu", "double", "plus", "transposed", "nan", "square", "halves", "clone")
-BINARY = ("add", "mul", "where", "stack")
+UNARY = ("tanh", "relu", "double", "plus", "transposed", "nan", "square", "halves", "clone", "less", "cast")
+BINARY = ("add", "mul", "where", "stack", "sub", "rsub", "scaled")
 
 
 def unary(name: str, x: torch.Tensor) -> torch.Tensor:
@@ -33,6 +33,10 @@ def unary(name: str, x: torch.Tensor) -> torch.Tensor:
             return x * 2
         case "plus":
             return x + torch.ones(2, 1)
+        case "less":
+            return 1.0 - x
+        case "cast":
+            return (x + torch.ones(2, 2, dtype=torch.float64)).float()
         case "transposed":
             return x.t()
         case "nan":
@@ -47,6 +51,8 @@ def binary(name: str, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Make one more tensor of shape [2, 2] from two."""
     if name == "where":
         return torch.where(left.detach() > 0, left, right)
+    if name in {"rsub", "scaled"}:
+        return torch.rsub(left, right) if name == "rsub" else torch.add(left, right, alpha=0.5)
     return torch.stack([left, right]).sum(0) if name == "stack" else getattr(left, name)(right)
 
 
@@ -121,6 +127,32 @@ def test_every_second_node_of_a_chain_has_none() -> None:
 
     assert len(graph.nodes) == 103
     assert num_hooked == 53
+
+
+def test_a_sum_that_hands_on_what_it_got_has_none() -> None:
+    """One that scales, reduces or casts what reached it has."""
+    graph, num_hooked = measured([("double", 1, 1), ("plus", 1, 1)] * 50, times=False)
+    _, num_scaling = measured([("double", 1, 1), ("scaled", 1, 2)] * 50, times=False)
+
+    assert len(graph.nodes) == 103
+    assert num_hooked == 53
+    assert num_scaling > 53
+
+
+def test_nothing_but_leaves_is_measured_if_nothing_else_is_asked_for() -> None:
+    """Inner nodes are followed, so that it is known whether they live, and the leaves are measured as ever."""
+    loss, _ = loss_of([("tanh", 1, 1), ("add", 1, 2), ("square", 1, 1)])
+    outputs = outputs_in(loss)
+    meter = GradientMeter(record_graph(outputs, Moment(source="test")), outputs, times=False, only_leaves=True)
+    survivors = meter.survivors()
+    loss.backward()
+    found = meter.finish()
+    every, _ = measured([("tanh", 1, 1), ("add", 1, 2), ("square", 1, 1)], times=True)
+    leaves = {number for number, node in enumerate(every.nodes) if node.leaf is not None}
+
+    assert [one for one in facts_of(found) if one[0] in leaves] == [one for one in facts_of(every) if one[0] in leaves]
+    assert len(facts_of(found)) < len(facts_of(every))
+    assert survivors.are_there()
 
 
 def test_a_graph_of_which_one_such_node_is_alive_is_alive() -> None:

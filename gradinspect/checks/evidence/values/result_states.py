@@ -18,7 +18,7 @@ from gradinspect.checks.facts.value_flow import Call, Read, ancestors, short_nam
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.recording.values.magnitudes import why_unread
-from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.modes import nothing_looks, unobserved
 from gradinspect.torch_api.patching.originals import ops
 
 MOST_LOOKED = 2_000  # results with a graph, and as many without
@@ -68,8 +68,15 @@ class ResultStates:
         self.masked: set[int] = set()  # products with 0
         self.left = {False: MOST_LOOKED, True: MOST_LOOKED}  # by whether they have a graph
 
+    def looks_at_nothing(self) -> None:
+        """Look at no result: no rule that is on asks for one."""
+        self.left = {False: 0, True: 0}
+
     def look(self, call: int, name: str, inputs: Sequence[torch.Tensor], result: Any) -> None:
-        """Look at what a call made, or at the first of several. NOTE [Results that are gone]."""
+        """Look at what a call made, or at the first of several. NOTE [Results that are gone].
+
+        The caller has disabled torch functions.
+        """
         result = result[0] if type(result) is tuple and result else result
         if type(result) is not torch.Tensor:
             return
@@ -79,16 +86,22 @@ class ResultStates:
         self.left[has_graph] -= 1
         if not is_small_and_readable(result, MOST_ELEMENTS):
             return
+        if nothing_looks() and isfinite(ops.item(ops.sum(ops.detach(result)))):  # nearly all: nobody to hide from
+            return
         with unobserved():
-            total = ops.item(ops.sum(ops.detach(result)))
-            if isfinite(total):
-                return
-            if isnan(total) and ops.item(ops.any(ops.isnan(result))):
-                self.nans.add(call)
-                if short_name(name).strip("_") in _PRODUCTS and _has_zero(inputs):
-                    self.masked.add(call)
-            elif ops.item(ops.any(ops.isinf(result))):
-                self.infinite.add(call)
+            self._note(call, name, inputs, result)
+
+    def _note(self, call: int, name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> None:
+        """Remember a call if what it made is not finite."""
+        total = ops.item(ops.sum(ops.detach(result)))
+        if isfinite(total):
+            return
+        if isnan(total) and ops.item(ops.any(ops.isnan(result))):
+            self.nans.add(call)
+            if short_name(name).strip("_") in _PRODUCTS and _has_zero(inputs):
+                self.masked.add(call)
+        elif ops.item(ops.any(ops.isinf(result))):
+            self.infinite.add(call)
 
     def first(
         self, calls: Sequence[Call], root: Read, frame_of: Callable[[int | None], Frame | None]

@@ -21,6 +21,7 @@ _INPUTS = {"AddmmBackward": 1, "MmBackward": 0, "LinearBackward": 0}  # where th
 
 LINEAR = Rule(
     code="GI606",
+    needs_values=True,
     title="the model is one linear function",
     summary="Several linear layers follow each other without an activation function, and nothing else does.",
     explanation="A linear function of a linear function is linear: three nn.Linear one behind the other can learn what "

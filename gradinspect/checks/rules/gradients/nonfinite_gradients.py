@@ -46,6 +46,7 @@ GRADIENT = Rule(
 + y.sum().backward()
 """,
     remedy="Keep the input itself away from the singularity, also where the result is masked.",
+    needs_values=True,
     is_nonfinite=True,
 )
 LOSS = Rule(
@@ -68,6 +69,7 @@ LOSS = Rule(
 """,
     remedy="Use the numerically stable form, such as log_softmax, or keep the input away from the singularity.",
     explains_gradients=True,
+    needs_values=True,
     is_nonfinite=True,
 )
 

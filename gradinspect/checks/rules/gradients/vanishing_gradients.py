@@ -31,6 +31,7 @@ ACTIVATIONS = (
 
 VANISHING = Rule(
     code="GI605",
+    needs_values=True,
     title="gradient vanishes before the first layers",
     summary="Each of several activation functions passes on less than it gets, and the first layers learn nothing.",
     explanation="The derivative of a sigmoid is at most 1/4, and that of tanh is small for large inputs; weights that "

@@ -20,6 +20,7 @@ from gradinspect.graph import Graph, Node, consumers, leaf_name, nodes_named
 
 ZERO = Rule(
     code="GI601",
+    needs_values=True,
     title="gradient is zero before it reaches its parameters",
     summary="A node received a gradient and returned only zeros, so the parameters behind it do not learn.",
     explanation="The parameters get a gradient of exactly zero, and there is no error. Rounding has a zero "

@@ -10,6 +10,7 @@ from gradinspect.graph import Graph, NodeGradients, consumers, frame_of, leaf_na
 
 STUCK = Rule(
     code="GI602",
+    needs_values=True,
     title="weights are zero and stay zero",
     summary="Weights are all zero, and so is their gradient in every observed backward.",
     explanation="A layer of zeros passes on zeros, and lets no gradient through. If the layer before or after it "

@@ -10,6 +10,7 @@ from gradinspect.units import format_share
 FLOAT32 = "Keep the parameters in float32, and let torch.autocast compute in half precision."
 UNMOVED = Rule(
     code="GI380",
+    needs_values=True,
     title="parameters have a gradient and do not change",
     summary="Backward reaches these parameters, their optimizer steps, and their values stay the same.",
     explanation="The values are compared bit by bit from one backward call to the next, with at least three steps of "
