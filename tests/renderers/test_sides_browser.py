@@ -197,13 +197,13 @@ def test_no_name_is_cut_before_what_its_neighbors_share(browser: Any, tmp_path: 
 
 
 def test_of_copies_that_differ_alike_the_first_is_open(browser: Any, tmp_path: Path) -> None:
-    """The others say that they differ as the one above does."""
-    before, after = block_graph(12), block_graph(12, extra="SinBackward0")
+    """The others say that they differ as the one above does; one that lost a leaf as well does not."""
+    before, after = block_graph(12), block_graph(12, extra="SinBackward0", frozen=True)
     file = tmp_path / "diff.html"
     file.write_text(render_sides(before, after, diff_graphs(before, after), [Side("a.json", ""), Side("b.json", "")]))
     with opened(browser, file, width=1300, height=900) as seen:
         rows = [row.split(" | ")[:2] for row in row_texts(seen.page) if "Block" in row]
         opened_ones = seen.page.locator(".row.scope[aria-expanded=true]", has_text="Block").count()
 
-    assert [mark for _, mark in rows] == ["+12", "+1", *["+1 as above"] * 11]
-    assert opened_ones == 2  # all together, and the first
+    assert [mark for _, mark in rows] == ["+12", "+1", *["+1 as above"] * 10, "+1"]
+    assert opened_ones == 3  # all together, the first, and the one with a frozen weight

@@ -84,12 +84,23 @@ function countsInside(scope) {
 const copiesIn = (item) => (isScope(item) && scopeOf(item).times ? scopeOf(item).items : [item]);
 const nodesOf = (item) => (isScope(item) ? scopeOf(item) : { first: item, last: item });
 
+/** The last part of the name of a leaf. */
+function lastName(text) {
+  const name = text.split('  ')[0];
+  return name.slice(name.lastIndexOf('.') + 1);
+}
+
+/** The leaves of a node that only one graph has, without the name of the block they are in. */
+const leavesThatDiffer = (id) => [0, 1].map((side) => (sideOf(id, side)?.[3] ?? []).filter(([, status]) => status)
+  .map(([place, status]) => [lastName(texts[place]), status]));
+
 /** What differs in an item, as a text that is the same for copies with the same differences. */
 function differencesIn(item) {
   const { first, last } = nodesOf(item);
   const found = [];
-  for (let id = first; id <= last; id += 1) if (differs(id)) found.push([id - first, rows[id][2], rows[id][3]]);
-  return JSON.stringify([last - first, found]);
+  for (let id = first; id <= last; id += 1) if (differs(id)) found.push([id - first, rows[id][2], rows[id][3], leavesThatDiffer(id)]);
+  const modules = calls.filter((call) => call[3] && call[5] >= first && call[5] <= last);
+  return JSON.stringify([last - first, found, modules.map(([, , className, status, word, start]) => [start - first, className, status, word])]);
 }
 
 /** Items in which nothing else differs than in a copy above them. */
@@ -137,8 +148,7 @@ function scopeCell(scope, side) {
 
 function chip([place, status]) {
   const mark = MARKS[status];
-  const name = texts[place].split('  ')[0];
-  return part(`chip ${mark}`, `${mark ? `${SIGNS[mark]} ` : ''}◆ ${name.slice(name.lastIndexOf('.') + 1)}`, `${mark} ${texts[place]}`.trim());
+  return part(`chip ${mark}`, `${mark ? `${SIGNS[mark]} ` : ''}◆ ${lastName(texts[place])}`, `${mark} ${texts[place]}`.trim());
 }
 
 function nodeCell(id, side) {
