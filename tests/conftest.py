@@ -1,8 +1,10 @@
 """Before torch is imported: as many workers as cores run the tests, so each of them, and what it starts, has one."""
 
 import gc
+import importlib
 import os
 import signal
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent.parent
+MANY = 500  # tests, of which some make an optimizer
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other by spinning slow all others down
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each of a thousand runs would compile our package again
@@ -23,8 +26,13 @@ settings.register_profile("CI", settings.get_profile("any machine"), derandomize
 settings.load_profile("CI" if os.environ.get("CI") == "true" else "any machine")
 
 
-def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over what was imported: else each collection of each test looks at all of it."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let the garbage collector pass over what was imported: else each collection of each test looks at all of it.
+
+    So does each look for what refers to a class. Any optimizer imports TorchDynamo, half of all that is ever imported.
+    """
+    if len(session.items) > MANY and "torch" in sys.modules:
+        importlib.import_module("torch._dynamo")
     gc.collect()
     gc.freeze()
 

@@ -5,9 +5,9 @@ it, and the arguments of calls. A literal of at least three words is a template;
 """
 
 import ast
+import math
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -142,8 +142,8 @@ class Sources:
 def is_shown(template: str, advice: str) -> bool:
     """Return whether a part of a printed remedy has most of what a template says between what is filled in."""
     longest = max(map(len, _FILLED.split(template)))
-    common = SequenceMatcher(None, _FILLED.sub("\0", template), advice, autojunk=False).find_longest_match().size
-    return common >= min(_MIN_COMMON, 0.8 * longest)
+    size, text = math.ceil(min(_MIN_COMMON, 0.8 * longest)), _FILLED.sub("\0", template)
+    return any(text[start : start + size] in advice for start in range(len(text) - size + 1))
 
 
 def _targets(statement: ast.AST) -> list[ast.expr]:

@@ -6,10 +6,10 @@ code also calls some of our functions, where this has no effect: those check `to
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.probes import private
@@ -21,8 +21,17 @@ _ACTION = private("torch._C._dynamo.eval_frame._FrameAction", _UNSEEN)
 _NO_FILE = "<string>"
 _CACHED = type(lru_cache(maxsize=1)(len))  # what is in the place of a function whose results are kept
 _MARKED: set[int] = set()  # codes of functions, which are never freed
+_SKIPPED: "dict[int, _Skipped]" = {}  # by id: each recording begins with it, and all that is ours takes 65 ms
 _CONVERSIONS = "torch._dynamo.convert_frame"  # never imported by us: a program that compiles has imported it
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class _Skipped(NamedTuple):
+    """A module or class of ours whose functions are skipped."""
+
+    owner: ModuleType | type  # kept, so that nothing else gets its id
+    num_names: int
+    inner: tuple[ModuleType | type, ...]  # that it names
 
 
 def is_generated(code: CodeType) -> bool:
@@ -50,16 +59,28 @@ def never_compiled(package: ModuleType) -> None:
 
 def _skip_all(owner: ModuleType | type, package: str, seen: set[int]) -> None:
     seen.add(id(owner))
+    skipped = _SKIPPED.get(id(owner))
+    if skipped is None or skipped.num_names != len(vars(owner)):  # an import gives a package one name more
+        skipped = _SKIPPED[id(owner)] = _Skipped(owner, len(vars(owner)), tuple(_skip_own(owner, package)))
+    for inner in skipped.inner:
+        if id(inner) not in seen:
+            _skip_all(inner, package, seen)
+
+
+def _skip_own(owner: ModuleType | type, package: str) -> Iterator[ModuleType | type]:
+    """Skip the functions of a module or class, and yield the modules and classes of the package that it names."""
     for value in tuple(vars(owner).values()):
         kind = type(value)
         function = value.__func__ if is_one_of(value, (staticmethod, classmethod)) else value
         function = value.fget if kind is property else value.__wrapped__ if kind is _CACHED else function
         if type(function) is FunctionType:
             _skip_function(function, package, is_generated=issubclass(type(owner), type))
-        elif issubclass(kind, type | ModuleType) and id(value) not in seen:
-            name = value.__name__ if issubclass(kind, ModuleType) else value.__module__
-            if _is_in(package, name):
-                _skip_all(value, package, seen)
+        elif issubclass(kind, type | ModuleType) and _is_in(package, _module_name(value)):
+            yield value
+
+
+def _module_name(owner: ModuleType | type) -> str:
+    return owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
 
 
 def _skip_function(function: FunctionType, package: str, *, is_generated: bool) -> None:

@@ -114,28 +114,28 @@ def test_stages_of_a_network(tmp_path: Path, verb: str) -> None:
     assert outermost(modules, "stage") == {"stage1", "stage2-4"}
 
 
-@pytest.mark.parametrize("suffix", ["svg", "dot", "mmd", "html"])
-def test_stages_in_a_picture(tmp_path: Path, suffix: str) -> None:
-    """They are one box there."""
-    (tmp_path / "net.py").write_text(STAGES)
-    gradinspect("trace", "net.py", "-o", f"net.{suffix}", cwd=tmp_path)
-    drawn = (tmp_path / f"net.{suffix}").read_text().replace("&#45;", "-")
+def pictures(program: str, folder: Path) -> dict[str, str]:
+    """Draw a program in four formats, and return the text in each."""
+    (folder / "drawn.py").write_text(program)
+    files = {suffix: folder / f"net.{suffix}" for suffix in ("svg", "dot", "mmd", "html")}
+    outputs = [word for suffix in files for word in ("-o", f"net.{suffix}")]
+    gradinspect("trace", "drawn.py", *outputs, "--force", cwd=folder)
+    drawn = {suffix: file.read_text() for suffix, file in files.items()}
+    for mark, char in (("&#45;", "-"), ("&#39;", "'"), ("#39;", "'")):
+        drawn = {suffix: text.replace(mark, char) for suffix, text in drawn.items()}
+    return drawn | {suffix: re.sub(r"</?[A-Za-z][^<>]*>", "", drawn[suffix]) for suffix in ("svg", "dot")}
 
-    assert "stage2-4" in drawn
 
+def test_blocks_in_a_picture(tmp_path: Path) -> None:
+    """Equal blocks are one box in each format, and so are stages, of which the one that holds far more is named."""
+    blocks = pictures(EQUAL, tmp_path)
+    stages = pictures(STAGES.replace("20", "160"), tmp_path)  # channels of the last; the others have 12 and 16
 
-@pytest.mark.parametrize("suffix", ["svg", "html"])
-def test_equal_blocks_in_a_picture(tmp_path: Path, suffix: str) -> None:
-    """Nine are one box, and the one that holds far more is named there: 160 channels beside 12 and 16."""
-    (tmp_path / "net.py").write_text(EQUAL)
-    (tmp_path / "odd.py").write_text(STAGES.replace("20", "160"))
-    for program in ("net", "odd"):
-        gradinspect("trace", f"{program}.py", "-o", f"{program}.{suffix}", cwd=tmp_path)
-    blocks, odd = ((tmp_path / f"{program}.{suffix}").read_text().replace("&#39;", "'") for program in ("net", "odd"))
-    plain = re.sub(r"<[^>]*>", "", blocks.replace("&#45;", "-")) if suffix == "svg" else blocks
-
-    assert re.search(r"blocks\.\s*0-8", plain)
-    assert re.search(r"stage4: \d+\.\d times the others' bytes", odd)
+    for suffix, drawn in blocks.items():
+        assert re.search(r"blocks\.\s*0-8", drawn), suffix
+    for suffix, drawn in stages.items():
+        assert "stage2-4" in drawn, suffix
+        assert re.search(r"stage4: \d+\.\d times the others' bytes", drawn), suffix
 
 
 def test_a_step_of_one_block_says_which(tmp_path: Path) -> None:

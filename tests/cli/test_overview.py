@@ -178,7 +178,11 @@ def peaks(program: Path) -> tuple[str, dict[str, Any], int]:
 
 @pytest.mark.parametrize(
     ("steps", "said"),
-    [(1, "measured in 1 whole step\n"), (2, "measured in 2 whole steps\n"), (3, "measured in 2 whole steps\n")],
+    [
+        (1, "measured in 1 whole step\n"),
+        pytest.param(2, "measured in 2 whole steps\n", marks=pytest.mark.slow),
+        (3, "measured in 2 whole steps\n"),
+    ],
 )
 def test_the_peak_of_a_program_of_few_steps(train: Path, steps: int, said: str) -> None:
     """It is that of whole steps, and to the byte what `fit` measures: nothing that the check computes is in it."""
@@ -192,7 +196,11 @@ def test_the_peak_of_a_program_of_few_steps(train: Path, steps: int, said: str) 
     assert sum(found["peak"]["by_kind"].values()) == alone
 
 
-@pytest.mark.parametrize("program", [ACCUMULATING, TWO_OPTIMIZERS, WITHOUT_OPTIMIZER])
+@pytest.mark.parametrize(
+    "program",
+    [TWO_OPTIMIZERS, *(pytest.param(one, marks=pytest.mark.slow) for one in (ACCUMULATING, WITHOUT_OPTIMIZER))],
+    ids=["two optimizers", "accumulating", "without optimizer"],
+)
 def test_the_peak_of_other_kinds_of_steps(tmp_path: Path, program: str) -> None:
     """The same holds for accumulated gradients, two optimizers in turn, and none."""
     (tmp_path / "train.py").write_text(program)

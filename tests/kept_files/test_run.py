@@ -152,7 +152,9 @@ def test_random_calls_are_undone(tmp_path: Path) -> None:
     assert not [*tmp_path.glob("**/.gradinspect-kept-*"), *tmp_path.glob("gradinspect-kept-*/*.journal")]
 
 
-@pytest.mark.parametrize("verb", ["fit", "memory --fake", "plan --fit 1KiB"])
+@pytest.mark.parametrize(
+    "verb", ["fit", *(pytest.param(verb, marks=pytest.mark.slow) for verb in ("memory --fake", "plan --fit 1KiB"))]
+)
 def test_files_of_a_program_are_put_back(folder: Path, verb: str) -> None:
     """The program reads what it has written, and its files are those of before when the command has ended."""
     before = _digests(folder)

@@ -58,8 +58,13 @@ def _recorded(folder: Path, kind: str, *, backward: int = 2, calls: int = 3) -> 
     return graph["compilation"], graph["frames"]
 
 
-@pytest.mark.parametrize(("kind", "reason"), [("print", "Failed to trace builtin operator"),
-                                              ("branch", "branch on the value of a tensor")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("print", "Failed to trace builtin operator"),
+        pytest.param("branch", "branch on the value of a tensor", marks=pytest.mark.slow),
+    ],
+)
 def test_a_graph_break_has_its_line_and_reason(tmp_path: Path, kind: str, reason: str) -> None:
     """Both graphs are counted, once for each time they were compiled."""
     found, frames = _recorded(tmp_path, kind)
@@ -154,7 +159,7 @@ COMPILED(net, torch.randn(2, 4)).backward()
     ("call", "paths"),
     [
         ("(lambda net, x: net(x))", ["blocks.0", "blocks.1"]),
-        ("(lambda net, x: torch.compile(net, backend='aot_eager')(x))", []),
+        pytest.param("(lambda net, x: torch.compile(net, backend='aot_eager')(x))", [], marks=pytest.mark.slow),
     ],
 )
 def test_modules_that_are_compiled_in_vain_are_named(tmp_path: Path, call: str, paths: list[str]) -> None:

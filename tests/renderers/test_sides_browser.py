@@ -163,6 +163,47 @@ def test_a_node_names_its_module_without_those_around_it(browser: Any, tmp_path:
         names = seen.page.evaluate(f"{found}.map((one) => [one.textContent, one.title])")
 
     assert names[:2] == [
-        ["MulBackward0  second_norm Norm", "MulBackward0  encoder_of_images.second_norm Norm"],
-        ["MulBackward0  first_norm Norm", "MulBackward0  encoder_of_images.first_norm Norm"],
+        ["MulBackward0 second_norm Norm", "MulBackward0  encoder_of_images.second_norm Norm"],
+        ["MulBackward0 first_norm Norm", "MulBackward0  encoder_of_images.first_norm Norm"],
     ]
+
+
+CUT = (
+    "[...document.querySelectorAll('{}')]"
+    ".filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"
+)
+
+
+def norms(size: int) -> Graph:
+    """Return a graph of two modules with a long class, each with one node of another long class."""
+    modules = tuple(ModuleCall(path=path, class_name="BatchNormalization", parent=0 if path else None)
+                    for path in ("", "first_norm", "last_norm"))  # fmt: skip
+    nodes = [op("NativeBatchNormBackward0", place, module=module, shape=(size,)) for place, module in ((1, 2), (2, 1))]
+    return graph(*nodes, op("MulBackward0", 3, module=0), leaf("x", size), modules=modules)
+
+
+def test_no_name_is_cut_before_what_its_neighbors_share(browser: Any, tmp_path: Path) -> None:
+    """On a phone it takes a second line; beside the other graph, the class of the node gives way."""
+    file = tmp_path / "diff.html"
+    both = [Side("a.json", ""), Side("b.json", "")]
+    file.write_text(render_sides(norms(2), norms(3), diff_graphs(norms(2), norms(3)), both))
+    with opened(browser, file, width=390, height=800) as seen:
+        on_phone = seen.page.evaluate(CUT.format(".cell .what"))
+        seen.page.set_viewport_size({"width": 1060, "height": 800})
+        own, classes = (seen.page.evaluate(CUT.format(part)) for part in (".own", ".op"))
+
+    assert on_phone == own == []
+    assert classes == ["NativeBatchNormBackward0"] * 4  # two nodes, on both sides
+
+
+def test_of_copies_that_differ_alike_the_first_is_open(browser: Any, tmp_path: Path) -> None:
+    """The others say that they differ as the one above does; one that lost a leaf as well does not."""
+    before, after = block_graph(12), block_graph(12, extra="SinBackward0", frozen=True)
+    file = tmp_path / "diff.html"
+    file.write_text(render_sides(before, after, diff_graphs(before, after), [Side("a.json", ""), Side("b.json", "")]))
+    with opened(browser, file, width=1300, height=900) as seen:
+        rows = [row.split(" | ")[:2] for row in row_texts(seen.page) if "Block" in row]
+        opened_ones = seen.page.locator(".row.scope[aria-expanded=true]", has_text="Block").count()
+
+    assert [mark for _, mark in rows] == ["+12", "+1", *["+1 as above"] * 10, "+1"]
+    assert opened_ones == 3  # all together, the first, and the one with a frozen weight

@@ -479,6 +479,7 @@ for size in (4, 5, 6):
 """
 
 
+@pytest.mark.slow
 def test_tensors_of_symbolic_sizes_that_torch_keeps_are_no_trouble(tmp_path: Path) -> None:
     """They are found among the tensors that are alive, with a graph of their own."""
     script = tmp_path / "sizes.py"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
+from gradinspect.renderers.picture.svg.helvetica import FONTS
 from gradinspect.units import escape_control, format_bytes
 
 WIDTH, LEFT, TOP, HEIGHT = 860, 74, 46, 300
@@ -45,7 +46,7 @@ def chart(title: str, height: int, parts: Iterator[str]) -> str:
     """Write a picture."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{escape(escape_control(title))}" font-family="Helvetica,Arial,sans-serif" '
+        f'role="img" aria-label="{escape(escape_control(title))}" font-family="{FONTS}" '
         f'font-size="{SIZE}">\n'
         f'<rect class="paper" width="{WIDTH}" height="{height}" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )

@@ -27,7 +27,7 @@ from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.renderers.picture.routing import ColumnArrow, with_crossings
 from gradinspect.renderers.picture.rows.svg import render_large_svg
 from gradinspect.renderers.picture.svg.descriptions import describe_parts
-from gradinspect.renderers.picture.svg.helvetica import hold_widths
+from gradinspect.renderers.picture.svg.helvetica import hold_widths, name_fonts
 from gradinspect.renderers.picture.svg.lines import join_lines
 from gradinspect.renderers.picture.svg.titles import raise_titles
 from gradinspect.renderers.picture.svg.to_pdf import require_typst, svg_to_pdf
@@ -155,7 +155,7 @@ def _lay_out_as(picture_format: str, text: _Text, engine: Engine, try_s: float) 
     svg = content.decode()
     if picture_format == "pdf":
         return svg_to_pdf(raise_titles(svg).encode()), notes
-    drawn = raise_titles(join_lines(describe_parts(svg)))
+    drawn = name_fonts(raise_titles(join_lines(describe_parts(svg))))
     return (hold_widths(drawn) if engine.measures_helvetica else drawn).encode(), notes
 
 

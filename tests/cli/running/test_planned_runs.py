@@ -60,10 +60,8 @@ runs.close()
 NUM_PLANS = 8
 FEWER_PLANS = 2  # of which one recomputes a part, and one frees gradients as well, too
 
-all_or_some = pytest.mark.parametrize("num_plans", [FEWER_PLANS, pytest.param(NUM_PLANS, marks=pytest.mark.slow)])
 
-
-def compared(folder: Path, size: str, num_plans: int, steps: int = 2) -> list[str]:
+def compared(folder: Path, size: str, num_plans: int = NUM_PLANS, steps: int = 2) -> list[str]:
     """Measure plans for a program: in its last step, if that can be done, and from the start."""
     (folder / "net.py").write_text(_PROGRAM.replace("{size}", size))
     (folder / "compare.py").write_text(_COMPARES)
@@ -73,34 +71,34 @@ def compared(folder: Path, size: str, num_plans: int, steps: int = 2) -> list[st
     return done.stdout.splitlines()
 
 
-@all_or_some
+@pytest.mark.parametrize("num_plans", [FEWER_PLANS, pytest.param(NUM_PLANS, marks=pytest.mark.slow)])
 def test_a_plan_in_the_last_step_needs_what_it_needs_from_the_start(tmp_path: Path, num_plans: int) -> None:
     """Its peak, what is held, its work and its moment are the same."""
     assert compared(tmp_path, "256", num_plans) == ["True False  True"] * num_plans
 
 
-@all_or_some
-def test_a_plan_in_the_only_step_needs_what_it_needs_from_the_start(tmp_path: Path, num_plans: int) -> None:
+@pytest.mark.slow
+def test_a_plan_in_the_only_step_needs_what_it_needs_from_the_start(tmp_path: Path) -> None:
     """Its optimizers are found, though the collector had frozen them before the program went on."""
-    assert compared(tmp_path, "256", num_plans, steps=1) == ["False False  True"] * num_plans
+    assert compared(tmp_path, "256", steps=1) == ["False False  True"] * NUM_PLANS
 
 
-@all_or_some
-def test_what_is_frozen_before_the_first_node_counts_in_its_own_step(tmp_path: Path, num_plans: int) -> None:
+@pytest.mark.slow
+def test_what_is_frozen_before_the_first_node_counts_in_its_own_step(tmp_path: Path) -> None:
     """That of a step which is not asked for counts nowhere, so that a plan has the same work from the start."""
-    assert compared(tmp_path, "256; layers[0].requires_grad_(False)", num_plans) == ["True False  True"] * num_plans
+    assert compared(tmp_path, "256; layers[0].requires_grad_(False)") == ["True False  True"] * NUM_PLANS
 
 
-@all_or_some
-def test_where_an_earlier_step_needs_more_the_whole_program_is_run(tmp_path: Path, num_plans: int) -> None:
+@pytest.mark.slow
+def test_where_an_earlier_step_needs_more_the_whole_program_is_run(tmp_path: Path) -> None:
     """As with a batch that is larger."""
-    assert compared(tmp_path, "900 - 300 * step", num_plans) == ["False False  True"] * num_plans
+    assert compared(tmp_path, "900 - 300 * step") == ["False False  True"] * NUM_PLANS
 
 
-@all_or_some
-def test_where_a_copy_would_share_something_the_whole_program_is_run(tmp_path: Path, num_plans: int) -> None:
+@pytest.mark.slow
+def test_where_a_copy_would_share_something_the_whole_program_is_run(tmp_path: Path) -> None:
     """As with an open file, which has one position for all."""
-    assert compared(tmp_path, "256; kept = open(__file__)", num_plans) == ["False False  True"] * num_plans
+    assert compared(tmp_path, "256; kept = open(__file__)") == ["False False  True"] * NUM_PLANS
 
 
 def test_what_has_waited_ends_without_its_last_step(tmp_path: Path) -> None:

@@ -291,11 +291,12 @@ for step in range(3):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "shown"),
     [
-        pytest.param(BROKEN_INDEX, "index 400", marks=pytest.mark.slow, id="before backward"),
-        pytest.param(BROKEN_BACKWARD, "'_unique2'", marks=pytest.mark.slow, id="in backward"),
+        pytest.param(BROKEN_INDEX, "index 400", id="before backward"),
+        pytest.param(BROKEN_BACKWARD, "'_unique2'", id="in backward"),
         pytest.param(BROKEN_LATER, "ValueError", id="after a step"),
     ],
 )

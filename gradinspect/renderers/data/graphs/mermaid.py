@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from gradinspect.analyses.memory.odd_copies import OddCopies
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.copy_ranges import name_of_blocks, with_ranges
 from gradinspect.analyses.structure.folding import Scope
@@ -40,6 +42,7 @@ def mermaid_file(graph: Graph, options: DrawOptions) -> FileContent:
 def _lines(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[str]:
     yield f"flowchart {options.direction}"
     numbers = {id(box): number for number, box in enumerate(drawing.boxes)}
+    odd_copies = OddCopies(graph, held_bytes_by_node(graph))
     num_scopes, level = 0, 1
     for part in drawing.parts:
         if isinstance(part, ScopeEnd):
@@ -49,7 +52,7 @@ def _lines(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[str
             yield f'{"  " * level}subgraph s{num_scopes}["{_quoted(_frame_name(graph, part.scope))}"]'
             num_scopes, level = num_scopes + 1, level + 1
         elif id(part) in numbers:
-            yield f'{"  " * level}n{numbers[id(part)]}["{_quoted(_label(graph, part))}"]'
+            yield f'{"  " * level}n{numbers[id(part)]}["{_text(graph, part, odd_copies)}"]'
     for arrow in drawing.arrows:
         yield f"  n{arrow.tail} --> n{arrow.head}"
 
@@ -64,6 +67,12 @@ def _scope_name(graph: Graph, call: int | None) -> str:
         return "repeated block"
     module = graph.modules[call]
     return f"{short_name(module.path, None, graph.model_name)}  {module.class_name}"
+
+
+def _text(graph: Graph, box: Box, odd_copies: OddCopies) -> str:
+    """Write what a box says, and in a line of its own the copy whose bytes are far from those of the others."""
+    odd = odd_copies.words(box.scope) if box.scope is not None else ""
+    return "<br/>".join(map(_quoted, filter(None, (_label(graph, box), odd))))
 
 
 def _label(graph: Graph, box: Box) -> str:

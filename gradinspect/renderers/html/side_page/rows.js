@@ -46,16 +46,21 @@ function nameInside(name, outer) {
 /** The name of a module call on one side; '' if there is none. */
 const pathOf = (call, side) => (call === undefined || calls[call][side] < 0 ? '' : texts[calls[call][side]]);
 
-/** The class of a node, and its module as it is called inside of the one around it. */
+/** The class of a node, and its module as it is called inside of the one around it: what is cut is the class. */
 function nodeTitle(id, side, text) {
   const [name, module] = text.split('  ');
-  return module ? `${name}  ${nameInside(module, pathOf(around.get(id), side))}` : text;
+  if (!module) return part('what', text);
+  const own = nameInside(module, pathOf(around.get(id), side));
+  return html('span', { class: 'what', title: text }, part('op', name, text), ' ', part('own', own, text));
 }
 
 /** The text of a scope on one side; null if that graph does not have it. */
 function scopeTitle(scope, side) {
   if (!inside(present[side], scope)) return null;
-  if (scope.module === undefined) return scope.times ? `${scope.title}  ×${scope.times.toLocaleString('en')}` : scope.title;
+  if (scope.module === undefined) {
+    const title = nameInside(scope.title, pathOf(scope.around, side));
+    return scope.times ? `${title}  ×${scope.times.toLocaleString('en')}` : title;
+  }
   const call = calls[scope.module];
   if (call[side] < 0) return null;
   return `${nameInside(texts[call[side]], pathOf(scope.around, side))}  ${texts[call[2]]}`;
@@ -74,6 +79,41 @@ function countsInside(scope) {
   const texts = words.map(([mark, count]) => `${SIGNS[mark]}${count.toLocaleString('en')}`);
   return texts.length || !inside(numDiffering, scope) ? texts.join(' ') : '~';
 }
+
+/** The copies that an item of a repeat stands for: itself, or those in a box of many. */
+const copiesIn = (item) => (isScope(item) && scopeOf(item).times ? scopeOf(item).items : [item]);
+const nodesOf = (item) => (isScope(item) ? scopeOf(item) : { first: item, last: item });
+
+/** The last part of the name of a leaf. */
+function lastName(text) {
+  const name = text.split('  ')[0];
+  return name.slice(name.lastIndexOf('.') + 1);
+}
+
+/** The leaves of a node that only one graph has, without the name of the block they are in. */
+const leavesThatDiffer = (id) => [0, 1].map((side) => (sideOf(id, side)?.[3] ?? []).filter(([, status]) => status)
+  .map(([place, status]) => [lastName(texts[place]), status]));
+
+/** What differs in an item, as a text that is the same for copies with the same differences. */
+function differencesIn(item) {
+  const { first, last } = nodesOf(item);
+  const found = [];
+  for (let id = first; id <= last; id += 1) if (differs(id)) found.push([id - first, rows[id][2], rows[id][3], leavesThatDiffer(id)]);
+  const modules = calls.filter((call) => call[3] && call[5] >= first && call[5] <= last);
+  return JSON.stringify([last - first, found, modules.map(([, , className, status, word, start]) => [start - first, className, status, word])]);
+}
+
+/** Items in which nothing else differs than in a copy above them. */
+const repeated = new Set();
+
+scopes.filter((scope) => scope.times).forEach((scope) => {
+  const known = new Set();
+  for (const item of scope.items) {
+    const found = copiesIn(item).map(differencesIn);
+    if (inside(numDiffering, nodesOf(item)) && found.every((one) => known.has(one))) repeated.add(item);
+    for (const one of found) known.add(one);
+  }
+});
 
 const missing = (side) => html('div', { role: 'gridcell', class: `cell ${SIDE_NAMES[side].toLowerCase()} gone`, 'aria-label': `not in ${SIDE_NAMES[side]}`, text: '—' });
 const cell = (side, ...children) => html('div', { role: 'gridcell', class: `cell ${SIDE_NAMES[side].toLowerCase()}`, 'data-side': SIDE_NAMES[side] }, ...children);
@@ -108,15 +148,14 @@ function scopeCell(scope, side) {
 
 function chip([place, status]) {
   const mark = MARKS[status];
-  const name = texts[place].split('  ')[0];
-  return part(`chip ${mark}`, `${mark ? `${SIGNS[mark]} ` : ''}◆ ${name.slice(name.lastIndexOf('.') + 1)}`, `${mark} ${texts[place]}`.trim());
+  return part(`chip ${mark}`, `${mark ? `${SIGNS[mark]} ` : ''}◆ ${lastName(texts[place])}`, `${mark} ${texts[place]}`.trim());
 }
 
 function nodeCell(id, side) {
   const node = sideOf(id, side);
   if (!node) return missing(side);
   const [name, outputs, , leaves, , line, , bytes] = node;
-  return cell(side, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), part('quiet', `#${rows[id][side][0]}`), part('what', nodeTitle(id, side, texts[name]), texts[name]),
+  return cell(side, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), part('quiet', `#${rows[id][side][0]}`), nodeTitle(id, side, texts[name]),
     part('tensor', outputs.map((place) => texts[place]).join(', ')), ...leaves.map(chip), ending(bytes, texts[line]));
 }
 
@@ -131,8 +170,9 @@ function makeRow(item, level) {
   const cells = [0, 1].map((side) => (scope ? scopeCell(scope, side) : nodeCell(item, side)));
   const sign = SIGNS[status] ?? (!scope && isDifferent ? '~' : '');
   const word = scope?.module === undefined ? '' : texts[calls[scope.module][4]];
-  const mark = html('div', { role: 'gridcell', class: 'mark', 'aria-label': [status, word, scope ? countsInside(scope) : ''].filter(Boolean).join(' ') || 'same' },
-    sign && html('b', { text: sign }), html('span', { text: ` ${word || (scope && status === '' ? countsInside(scope) : '')}` }));
+  const inIt = [scope && status === '' ? countsInside(scope) : '', repeated.has(item) ? 'as above' : ''].filter(Boolean).join(' ');
+  const mark = html('div', { role: 'gridcell', class: 'mark', 'aria-label': [status, word, scope && status ? countsInside(scope) : '', inIt].filter(Boolean).join(' ') || 'same' },
+    sign && html('b', { text: sign }), html('span', { text: ` ${word || inIt}` }));
   const isAlike = cells.every((one) => !one.classList.contains('gone')) && saidIn(cells[0]) === saidIn(cells[1]);
   const names = ['row', scope ? 'scope' : 'node', status, isDifferent ? '' : 'same', isAlike ? 'alike' : ''];
   const row = html('div', { role: 'row', class: names.filter(Boolean).join(' '), 'aria-level': level + 1, 'aria-expanded': 'false', tabindex: -1, 'data-item': item },

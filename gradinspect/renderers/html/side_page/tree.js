@@ -102,13 +102,13 @@ function fold() {
   for (const row of [...rowsView.children].filter((child) => child.classList.contains('row'))) collapse(row);
 }
 
-/** Expand the scopes that differ, outer ones first, while there is room. */
+/** Expand the scopes that differ, outer ones first, while there is room; of copies that differ alike, the first. */
 function openAtFirst() {
   fillScope(rowsView, scopes[0], 0);
   const waiting = [...scopes[0].items];
   let room = MAX_ROWS - waiting.length;
   for (const item of waiting) { // grows during iteration
-    if (!isScope(item) || !inside(numDiffering, scopeOf(item))) continue;
+    if (!isScope(item) || !inside(numDiffering, scopeOf(item)) || repeated.has(item)) continue;
     room -= scopeOf(item).items.length;
     if (room < 0) break;
     expand(rowOf(item));

@@ -13,6 +13,7 @@ from gradinspect.renderers.picture.plan.drawing import Drawing
 from gradinspect.renderers.picture.rows.boxes import LargeBoxes, plain
 from gradinspect.renderers.picture.rows.layout import LANE, Point, Room, RowArrow
 from gradinspect.renderers.picture.rows.nesting import Nested, lay_out_nested
+from gradinspect.renderers.picture.svg.helvetica import FONTS
 from gradinspect.units import format_count
 
 MARGIN, CAPTION_LINE = 20.0, 16.0
@@ -63,7 +64,7 @@ def _caption(scene: Scene, drawing: Drawing) -> list[str]:
 
 def _style(palette: Palette) -> str:
     return (
-        f"text{{font:8px Helvetica,Arial,sans-serif;fill:{palette.quiet};text-anchor:middle}}"
+        f"text{{font:8px {FONTS};fill:{palette.quiet};text-anchor:middle}}"
         f".t{{font-size:10px;font-weight:bold;fill:{palette.ink}}}.c{{text-anchor:start;fill:{palette.ink}}}"
         f".h{{text-anchor:start;font-size:11px;fill:{palette.ink}}}.r{{fill:{palette.cut}}}"
         f".e path{{fill:none;stroke:{palette.edge};stroke-width:.8;marker-end:none}}.paper{{fill:{palette.paper}}}"

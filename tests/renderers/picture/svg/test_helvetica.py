@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gradinspect.renderers.picture.dot.document import FONT
 from gradinspect.renderers.picture.graphviz import find_engine, lay_out
 from gradinspect.renderers.picture.picture import draw
-from gradinspect.renderers.picture.svg.helvetica import helvetica_width, hold_widths
+from gradinspect.renderers.picture.svg.helvetica import FONTS, helvetica_width, hold_widths
 
 PURE = find_engine("/nonexistent")  # a search path without the system's dot
 NAMES = ["NllLossBackward0", "f32[4, 32, 64]", "{|}~ !?@%&W", "blocks.0-5", "The quick brown fox jumps over a lazy dog"]
@@ -38,6 +38,15 @@ def test_every_line_of_a_picture_has_its_width() -> None:
 
     assert len(lines) > 10
     assert set(without) <= {"→"}
+
+
+def test_all_text_names_fonts_that_are_as_wide() -> None:
+    """Those that a machine may have in place of Helvetica come before its sans-serif, which may be wider."""
+    svg = draw(residual_blocks(2), "svg", engine=PURE).content.decode()
+    named = set(re.findall('font-family="([^"]*)"', svg))
+
+    assert named == {FONTS}
+    assert FONTS.startswith("Helvetica,Arial,Liberation Sans,")
 
 
 @given(st.text(max_size=8))
