@@ -15,3 +15,8 @@ def declared_findings(script: Path) -> list[tuple[str, set[str]]]:
 def options_of(script: Path) -> list[str]:
     """Return the options that a program asks for."""
     return " ".join(_OPTIONS.findall(script.read_text())).split()
+
+
+def variant(text: str, other: str) -> str:
+    """Blank the lines of the other of two programs in one, so that line numbers stay: `# +` or `# -`."""
+    return "\n".join("" if line.endswith(other) else line for line in text.splitlines()) + "\n"

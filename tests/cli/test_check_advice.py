@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from check_expectations import options_of
+from check_expectations import options_of, variant
 from check_runs import check_all
 from turns import one_in
 
@@ -18,11 +18,6 @@ pytestmark = pytest.mark.slow
 
 PROGRAMS = sorted((Path(__file__).parent.parent / "check_programs" / "advice").glob("*.py"))
 _HEADER = re.compile(r"^# (expect|why|advice|never|lines): (.+)$", re.MULTILINE)
-
-
-def variant(text: str, other: str) -> str:
-    """Blank the lines of the other program, so that line numbers stay."""
-    return "\n".join("" if line.endswith(other) else line for line in text.splitlines()) + "\n"
 
 
 def declared(program: Path, kind: str) -> list[str]:
@@ -41,8 +36,10 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             script = tmp_path_factory.getbasetemp() / name / program.name
             script.parent.mkdir(exist_ok=True)
             script.write_text(variant(program.read_text(), other))
-            more = ["--continue", "--steps", "3"] if name == "applied" else []
-            words = ["check", str(script), "--format", "json", *options_of(program), *more]
+            options = options_of(program)
+            steps = [] if "--compiled" in options else ["--steps", "3"]  # which compares one call
+            more = ["--continue", *steps] if name == "applied" else []
+            words = ["check", str(script), "--format", "json", *options, *more]
             asked[f"{program.stem} {name}"] = words
     return check_all(asked)
 

@@ -158,6 +158,6 @@ def _remedy(diff: CompiledDiff) -> str:
     if diff.right:
         return f"Compile with backend='{diff.right[-1]}', and report the program to the maintainers of {diff.stage}."
     return (
-        "Look for what the program does otherwise while it is compiled, such as asking torch.compiler.is_compiling(), "
-        "or a value that Python changes meanwhile."
+        "What does the program do otherwise while it is compiled: does it ask torch.compiler.is_compiling(), or read a "
+        "value that Python changes meanwhile?"
     )

@@ -151,6 +151,8 @@ _REMEDIES: Final = {
     r"unexpected keyword argument '(?P<name>\w+)'":
         "This version of torch takes no {name}: remove it, or write it as the documentation does.",
     r"unscale_\(\) has already been called": "Call unscale_() once for each step, and update() after the step.",
+    r"No inf checks were recorded":
+        "The GradScaler has seen no step before {where}: call its step(optimizer) in place of optimizer.step().",
     r"only change requires_grad flags of leaf": "At {where}, write {tensor} = {tensor}.detach() instead.",
     r"Legacy autograd function with non-static forward":
         "Write forward and backward with @staticmethod and ctx instead of self, and call apply() of the class.",

@@ -1,5 +1,8 @@
 # expect: GI307
-# advice: a list of o.clamp(min=-1) for each o
+# advice: Collect the results, and use them in place of what the loop at clamped_in_a_loop.py:17 goes through: a list
+# advice: of o.clamp(min=-1) for each o. 'o = o.clamp(min=-1)' changes the variable alone, which is enough only if the
+# advice: rest of the loop reads it.
+# lines: backward=21
 import torch
 from torch import nn
 

@@ -1,7 +1,7 @@
 # expect: GI362
 # why: cleared_in_part.py:20 clears a part of what optimizer holds, but not trunk.weight and trunk.bias.
-# advice: Call optimizer.zero_grad() at cleared_in_part.py:20
-# lines: step=24 cleared=20 backward=23
+# advice: Call optimizer.zero_grad() at cleared_in_part.py:20, which clears all of it.
+# lines: backward=23 cleared=20 step=24
 import torch
 from torch import nn
 

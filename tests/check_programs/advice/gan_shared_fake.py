@@ -1,6 +1,8 @@
 # expect: GI401
-# advice: fake.detach()
-# advice: loss_d
+# advice: If loss_d at gan_shared_fake.py:19 is not meant to train what gan_shared_fake.py:15 reads, compute loss_d
+# advice: from fake.detach(). Otherwise compute gan_shared_fake.py:15 again before gan_shared_fake.py:21, or both
+# advice: losses before a single backward() on their sum.
+# lines: backward=23 freed=19 new=21 old=15
 import torch
 from torch import nn
 

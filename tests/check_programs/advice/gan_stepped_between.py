@@ -1,5 +1,8 @@
 # expect: GI102
-# advice: again after opt_d.step()
+# advice: Compute gan_stepped_between.py:16 and what gan_stepped_between.py:22 makes of that again after opt_d.step()
+# advice: at gan_stepped_between.py:20. Or call opt_d.step() after loss_g.backward() at gan_stepped_between.py:24, if
+# advice: the gradients of both should update these weights.
+# lines: backward=24 saved=16 written=20
 import torch
 from torch import nn
 

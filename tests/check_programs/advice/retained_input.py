@@ -1,6 +1,7 @@
 # expect: GI305
-# advice: batch.retain_grad()
+# advice: Call batch.retain_grad() before backward, or read the .grad of image.
 # never: Make batch a leaf
+# lines: backward=18 made=14 read=19
 import torch
 from torch import nn
 

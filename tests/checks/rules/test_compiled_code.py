@@ -83,7 +83,7 @@ def test_what_only_one_of_them_has() -> None:
     assert lost.text.endswith("which makes the backward graph; it is right with eager. The line is not known.")
     assert lost.remedy.startswith("Compile with backend='eager'")
     assert "it makes 1 backward call, in eager 2." in calls.text
-    assert calls.remedy.startswith("Look for what the program does otherwise while it is compiled")
+    assert calls.remedy.startswith("What does the program do otherwise while it is compiled")
 
 
 def test_the_partitioner_is_told_from_the_rest_of_aot_autograd() -> None:

@@ -12,6 +12,11 @@ class DetachRemedy(NamedTuple):
     remedy: str
 
 
+_DIFFERENTIABLE = "At {where}, use a differentiable function instead of {op}."
+SAMPLED = DetachRemedy(
+    "sample() draws with gradients disabled.",
+    "Use rsample() at {where} if the distribution has it, or log_prob() of the sample in the loss.",
+)
 DETACH_REMEDIES: dict[DetachCause, DetachRemedy] = {
     "detach": DetachRemedy(
         "{op}() stops gradient flow.",
@@ -37,7 +42,7 @@ DETACH_REMEDIES: dict[DetachCause, DetachRemedy] = {
     ),
     "integer": DetachRemedy(
         "{op} returns integers or booleans, which have no gradient.",
-        "At {where}, use a differentiable function instead of {op}.",
+        _DIFFERENTIABLE,
     ),
     "grad_off": DetachRemedy(
         "{op} ran with gradients disabled, by no_grad, inference_mode or set_grad_enabled(False).",
@@ -49,8 +54,7 @@ DETACH_REMEDIES: dict[DetachCause, DetachRemedy] = {
     ),
     "function": DetachRemedy(
         "It went through a custom Function whose result does not require grad.",
-        "Check the forward of the Function at {where} for mark_non_differentiable, or a result that does not depend on "
-        "its input.",
+        "Does the forward of the Function at {where} call mark_non_differentiable(), or compute without its input?",
     ),
     "python": DetachRemedy(
         "{op}() converts the value to Python or NumPy, and what is computed from it there is a constant.",
@@ -68,19 +72,9 @@ DETACH_REMEDIES: dict[DetachCause, DetachRemedy] = {
         "nn.Parameter or Variable wrapped the tensor in a new leaf without a graph.",
         "Use the tensor that {where} made as it is.",
     ),
-    "sample": DetachRemedy(
-        "sample() draws with gradients disabled.",
-        "Use rsample() at {where}, or log_prob() of the sample in the loss.",
-    ),
-    "unknown": DetachRemedy(
-        "The result of {op} does not require grad.",
-        "Check {where}: the operator is not differentiable.",
-    ),
+    "sample": SAMPLED,
+    "unknown": DetachRemedy("The result of {op} does not require grad.", _DIFFERENTIABLE),
 }
-SAMPLED = DetachRemedy(
-    "sample() draws with gradients disabled.",
-    "Use rsample() at {where} if the distribution has it, or log_prob() of the sample in the loss.",
-)
 READ_FROM_GRAD = DetachRemedy(
     "What backward stores in .grad has no graph.",
     "Compute the gradient by torch.autograd.grad(loss, parameters, create_graph=True) instead of reading .grad at "

@@ -75,8 +75,7 @@ def _assigned(code: str) -> str | None:
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
     call = statement.value
-    given = [call.func.value] if isinstance(call.func, ast.Attribute) else []
-    for tensor in (*call.args[:1], *given) if _is_function(call) else given:
+    for tensor in call.args[:1] if _is_function(call) else [call.func.value]:  # type: ignore[attr-defined]
         if isinstance(tensor, ast.Name | ast.Attribute | ast.Subscript):
             return f"{ast.unparse(tensor)} = {ast.get_source_segment(code, call)}"
     return None

@@ -55,7 +55,7 @@ def culprit_finding(
     if note.parameters:
         said = f"{words.effect.format(names=listed(note.parameters))}: {operator} {words.does}"
     why = "The cause is unknown." if cause is None else cause.why
-    look = f"Inspect the values there: gradinspect step, then '{words.command}'."
+    look = f"Which values go in there? See them in gradinspect step, with '{words.command}'."
     return words.rule.finding(
         text=f"{said}. {why}{words.adds} ({node.name} {returned}.)",
         places=(

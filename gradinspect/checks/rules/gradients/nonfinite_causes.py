@@ -1,5 +1,6 @@
 """Why an operator makes NaN or Inf, in its value or its derivative, and what keeps it finite."""
 
+from gradinspect.checks.facts.graphs import FirstNonfinite
 from gradinspect.checks.findings import place_of
 from gradinspect.checks.rules.gradients.gradient_causes import Cause, cause_in, operator_of
 from gradinspect.checks.rules.losses.loss_graph import made_input, maker
@@ -10,6 +11,7 @@ _BETWEEN = "Clamp its input with a margin: x.clamp(-1 + 1e-6, 1 - 1e-6), not to 
 _LOGS = ("Log", "Log2", "Log10")
 _INVERSE = ("Acos", "Asin", "Atanh")
 _DIVISOR = "Keep the divisor away from 0: torch.where(divisor == 0, 1.0, divisor), or x.clamp(min=1e-8)."
+_SPREADS = ("Std", "StdMean", "Var", "VarMean")
 _ONE_VALUE = "Pass correction=0, or compute it over more than one value."
 SOFTMAX = ("Softmax", "LogSoftmax")
 _STABLE = {
@@ -24,10 +26,7 @@ DERIVATIVES = (
     Cause(("Div", "Reciprocal"), "Division by 0 has no finite derivative.", _DIVISOR),
     Cause(("Pow",), "A power below 1 has an infinite derivative at 0.",
           "Keep its input away from 0: x.clamp(min=1e-8), if it is never negative."),
-    Cause(("LinalgVectorNorm", "Norm"), "A norm is not differentiable at 0.",
-          "Compute (x * x).sum().add(1e-8).sqrt() instead, over the same dimensions."),
-    Cause(("Std", "StdMean"), "A standard deviation is not differentiable where all values are equal.",
-          "Compute x.var().add(1e-8).sqrt() instead, over the same dimensions."),
+    Cause(_SPREADS, "The derivative of the variance of a single value is NaN.", _ONE_VALUE),
     Cause(_INVERSE, "The derivative is infinite at -1 and 1.", _BETWEEN),
     Cause(("Acosh",), "The derivative is infinite at 1.", "Clamp its input: x.clamp(min=1 + 1e-6)."),
 )  # fmt: skip
@@ -41,7 +40,7 @@ NANS = (
     Cause(("Acosh",), "Below 1 it is NaN.", "Clamp its input: x.clamp(min=1 + 1e-6)."),
     Cause(SOFTMAX, "A row of which every entry is -inf has no softmax.",
           "Mask with torch.finfo(x.dtype).min instead of -inf, or keep one entry of each row unmasked."),
-    Cause(("Std", "StdMean", "Var", "VarMean"), "The variance of a single value is NaN.", _ONE_VALUE),
+    Cause(_SPREADS, "The variance of a single value is NaN.", _ONE_VALUE),
 )  # fmt: skip
 INFINITIES = (
     Cause(("Rsqrt",), "At 0 it is infinite.", _POSITIVE),
@@ -145,15 +144,27 @@ def _masked_before(graph: Graph, node: Node) -> Cause | None:
     )
 
 
+def cause_of_first(graph: Graph, first: FirstNonfinite) -> Cause | None:
+    """Return why the first call that did so made NaN or infinities: of its node, if its line made one such node."""
+    name = _known_name(first.op)
+    made = [node for node in graph.nodes if operator_of(node).lower() == name and frame_of(graph, node) == first.made]
+    found = value_cause(graph, made[0], is_nan=first.is_nan) if len(made) == 1 else None
+    return found or cause_named(first.op, is_nan=first.is_nan)
+
+
 def cause_named(op: str, *, is_nan: bool) -> Cause | None:
     """Return why a function of torch makes NaN or infinities: `log`, `true_divide`, `mul`."""
-    name = _FUNCTIONS.get(op, op)
+    name = _known_name(op)
     if is_nan and name in ("mul", "multiply"):
         return Cause(("Mul",), "0 * inf is NaN.", "Use torch.where() or masked_fill() in place of a product with 0.")
     if is_nan and name in _MEANS:
         return Cause((), _EMPTY, "Divide the sum by the number, clamped to at least 1.")
     known = {one.lower(): cause for cause in (NANS if is_nan else INFINITIES) for one in cause.classes}
-    return known.get(name.replace("_", ""))
+    return known.get(name)
+
+
+def _known_name(op: str) -> str:
+    return _FUNCTIONS.get(op, op) if op in (*_FUNCTIONS, *_MEANS) else op.replace("_", "")
 
 
 def _adapted(graph: Graph, node: Node, cause: Cause | None) -> Cause | None:

@@ -20,7 +20,7 @@ from gradinspect.checks.rules.gradients.gradient_causes import (
 )
 from gradinspect.checks.rules.gradients.nonfinite_causes import (
     SOFTMAX,
-    cause_named,
+    cause_of_first,
     derivative_cause,
     nan_operand,
     value_cause,
@@ -31,7 +31,7 @@ GRADIENT = Rule(
     code="GI501",
     title="backward turned a finite gradient into NaN or Inf",
     summary="A node received a finite gradient and returned NaN or Inf.",
-    explanation="A derivative can be infinite where the value itself is fine: that of sqrt, log or a norm at 0. "
+    explanation="A derivative can be infinite where the value itself is fine: that of sqrt or log at 0. "
     "Often the value was not even used: torch.where passes a gradient of 0 to the branch it does not select, and 0 "
     "times an infinite derivative is NaN. gradinspect names the first node that received a finite gradient and "
     "returned one that is not, and its line. With a GradScaler, gradients overflow in float16 on purpose until it "
@@ -100,26 +100,31 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
             f"The loss is not finite, because {value.label} is not: backward gave it no such gradient, but "
             f"{step.optimizer} has changed it at {line_of(step.line)}."
         )
-        remedy = f"Look at the learning rate of {step.optimizer}, and at the values of {value.label} before that step."
+        remedy = (
+            f"Which learning rate and eps does {step.optimizer} have, and how large are {value.label} and its gradient "
+            "before that step?"
+        )
         if step.lost_eps is not None:
             why += f" Its eps, {step.lost_eps:g}, is 0 in float16, so an element with the gradient 0 became 0 / 0."
             remedy = "Keep the parameters in float32, and let torch.autocast compute in half precision."
     elif node is None:
         why = f"The loss is not finite, and neither is {value.label}, which came into the graph from outside."
-        remedy = f"Check where {value.label} comes from, such as the data or an earlier update of the weights."
+        remedy = (
+            f"Does {value.label} come from data in which values are missing, or from an earlier update of the weights?"
+        )
     else:
         forward = node.name.partition("Backward")[0]
         why = f"The loss is not finite. The earliest saved value that is not finite: {value.label}, made by {forward}."
-        cause = value_cause(graph, node, is_nan=value.is_nan)
         is_led_back = first is not None and line_of(first.made) != line_of(frame)
+        cause = value_cause(graph, node, is_nan=value.is_nan)
+        cause = cause_of_first(graph, first) if first is not None and cause is None and not is_led_back else cause
         why += "" if cause is None or is_led_back else f" {cause.why}"
         masked = () if cause is None or is_led_back else cause.places
-        remedy = (
-            f"Check the inputs of {line_of(frame)}." if cause is None else at_line(cause.where or frame, cause.remedy)
-        )
+        remedy = _asked(line_of(frame)) if cause is None else at_line(cause.where or frame, cause.remedy)
     led_back: tuple[Place, ...] = ()
     if first is not None and line_of(first.made) != line_of(frame):
-        (why, remedy), led_back = _led_back(why, first), _places_of(first, frame)
+        otherwise = remedy if node is None else _asked(line_of(first.made))
+        (why, remedy), led_back = _led_back(graph, why, first, otherwise), _places_of(first, frame)
     yield LOSS.finding(
         text=why,
         places=(
@@ -133,18 +138,22 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _led_back(why: str, first: FirstNonfinite) -> tuple[str, str]:
-    """Say where what is not finite began, and what to do there."""
+def _led_back(graph: Graph, why: str, first: FirstNonfinite, otherwise: str) -> tuple[str, str]:
+    """Say where what is not finite began, and what to do there, or otherwise."""
     where = line_of(first.made)
     why += f" The first {'NaN' if first.is_nan else 'infinity'} that it was computed from was made by {first.op} at "
     why += f"{where}."
     if first.masked is not None and first.masked != first.made:
         why += f" {line_of(first.masked)} multiplies it by 0, which is NaN again."
         return why, f"At {line_of(first.masked)}, use torch.where(mask, x, 0.0) in place of a product with the mask."
-    cause = cause_named(first.op, is_nan=first.is_nan)
+    cause = cause_of_first(graph, first)
     return why + ("" if cause is None else f" {cause.why}"), (
-        f"Check the inputs of {where}." if cause is None else at_line(first.made, cause.remedy)
+        otherwise if cause is None else at_line(cause.where or first.made, cause.remedy)
     )
+
+
+def _asked(where: str) -> str:
+    return f"Which value that {where} reads is 0, negative, very large or not finite itself?"
 
 
 def _places_of(first: FirstNonfinite, made: Frame | None) -> tuple[Place, ...]:

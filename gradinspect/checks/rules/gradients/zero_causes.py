@@ -58,13 +58,16 @@ def _weights_remedy(graph: Graph, node: Node, dim: int) -> str:
             "select among its results."
         )
     shape = output_shape(node)
-    longer = [place for place, length in enumerate(shape) if place != dim and length != 1]
-    others = [place for place in longer if place] or longer  # the first is mostly the batch
-    gate = "for a gate between 0 and 1, use sigmoid"
+    others = [place for place, length in enumerate(shape) if place not in (0, dim) and length != 1]
     if not others:
-        return f"{gate[0].upper()}{gate[1:]}, or let the layer before it return one score for each thing to weigh."
+        things = f"the {shape[0]} of dimension 0" if dim and shape[0] != 1 else "several things"
+        weigh = "normalize over that" if dim and shape[0] != 1 else "let the layer before it return a score for each"
+        return f"Does it weigh {things}, or is it a gate? To weigh, {weigh}. For a gate between 0 and 1, use sigmoid."
     named = " or ".join(f"dimension {place} (of length {shape[place]})" for place in others)
-    return f"Normalize over the dimension that the weights are summed over, {named}; {gate}."
+    return (
+        f"Normalize over the dimension that the weights are summed over, {named}; for a gate between 0 and 1, use "
+        "sigmoid."
+    )
 
 
 def dead_unit_cause(ended: BackwardEnded, number: int) -> Cause | None:

@@ -52,7 +52,8 @@ CAUSES = (
           "Every element is outside the bounds, where the derivative is zero.",
           "Scale its input into the bounds, or clamp where no gradient is needed."),
     Cause(("Relu", "Threshold"), "Every element is negative: the unit is dead.",
-          "Check the bias and the learning rate, or use leaky_relu or gelu."),
+          "Use leaky_relu, which passes a gradient there, too, or a smaller learning rate if a step "
+          "made it so."),
     Cause(("Softmax",), "Its outputs add up to 1, so a loss that weights them equally, as a sum does, is constant; "
           "where one output is close to 1, it saturates.",
           "Compare with a target instead, by a loss that takes the input of the softmax, such as cross_entropy."),
@@ -64,7 +65,8 @@ CAUSES = (
           "Write mean + std * torch.randn_like(std)."),
     Cause(("Bernoulli",), "A sample that torch.bernoulli() draws has no derivative with respect to its probability.",
           "Use a straight-through estimator: p + (torch.bernoulli(p) - p).detach()."),
-    Cause(("Mul",), "The other factor is zero everywhere, as a mask may be.", "Check that factor."),
+    Cause(("Mul",), "The other factor is zero everywhere, as a mask may be.",
+          "Which factor is that, and is it meant to be zero?"),
 )  # fmt: skip
 
 

@@ -110,8 +110,8 @@ def _remedy(mismatch: Mismatch) -> str:
         if first.info.dtype != again.info.dtype:
             return f"Fix the dtype at {line_of(again.frame)}: use autocast or the cast only inside the block."
         return (
-            f"Find out why {line_of(again.frame)} gets a different tensor in the recomputation, such as from a cache "
-            "that the block adds to or a randomly drawn length, and move that out of the block."
+            f"Why does {line_of(again.frame)} get a different tensor in the recomputation: from a cache that the block "
+            "adds to, or of a length that is drawn at random? Do that before the block, and pass the result in."
         )
     known = line_of((again or first or _NOTHING).frame)
     return (

@@ -9,6 +9,7 @@ from gradinspect.checks.facts.graphs import INDEXED_ASSIGNMENT, MASKED_ASSIGNMEN
 from gradinspect.checks.findings import Finding, Place, caller_in, caller_of_helper, line_of, listed, place_of
 from gradinspect.checks.rewriting import (
     PartAssignment,
+    assigned_names,
     augmented,
     is_loop_index,
     out_of_place,
@@ -19,7 +20,7 @@ from gradinspect.checks.rewriting import (
     written_name,
 )
 from gradinspect.checks.rule import Judge, Rule
-from gradinspect.checks.rules.graphs.carried_state import call_in, carried_remedy, joins_in_time
+from gradinspect.checks.rules.graphs.carried_state import call_in, carried_remedy, is_carried, joins_in_time
 from gradinspect.graph import Frame, Graph, frame_of
 
 MAX_WRITES = 4  # lines that are shown
@@ -221,7 +222,8 @@ def _remedy(  # everything about one change
     """Say what to change: what one iteration hands on to the next, when to compute, or how to write."""
     node, all_saved = graph.nodes[value.node], listed(saved)
     rounds = [call for call in calls if was_made_before(node, call) and line_of(call.frame) == line_of(backward)]
-    carried = joins_in_time(graph, rounds[-1]) if rounds and node.identity in rounds[-1].nodes else []
+    older = joins_in_time(graph, rounds[-1]) if rounds and node.identity in rounds[-1].nodes else []
+    carried = [join for join in older if is_carried(graph, join, rounds[-1])]
     if carried:
         return carried_remedy(graph, carried, backward, holds)
     step = _optimizer(value)
@@ -244,9 +246,14 @@ def _remedy(  # everything about one change
         )
     if frame is None:
         return "Look for code that writes to it outside torch, such as NumPy or another thread, and give it a copy."
+    if "batch_norm" in value.writes[0].op:
+        return (
+            f"Compute {all_saved} after {line_of(frame)}, which changes the running statistics that it reads. Or call "
+            f"the module in eval mode at {line_of(frame)}."
+        )
     if value.writes[0].is_tracked or "out=" in frame.code.replace(" ", ""):
         return _out_of_place(value, frame, holds)
-    return _later_or_copy(_saved_at(graph, value), all_saved, value, frame, backward)
+    return _later_or_copy(graph, all_saved, value, frame, backward)
 
 
 def _out_of_place(value: StaleValue, frame: Frame, holds: HoldsOf) -> str:
@@ -262,7 +269,7 @@ def _out_of_place(value: StaleValue, frame: Frame, holds: HoldsOf) -> str:
         chain = unchained(frame.code, {one.op for one in value.writes if one.has_form})
         line = chain or out_of_place(frame.code, write.op)
     if line is not None:
-        return f"Write '{line}' at {where}, which makes a new tensor."
+        return _rewritten(line, where, _list_of(value.label, line.partition(" = ")[0], holds))
     if "out=" in frame.code.replace(" ", ""):
         return f"Remove out= at {where} and assign the result, which is a new tensor."
     name = written_name(frame.code, write.op)
@@ -298,30 +305,61 @@ def _is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def _later_or_copy(saved: Frame | None, all_saved: str, value: StaleValue, frame: Frame, backward: Frame | None) -> str:
+def _rewritten(line: str, where: str, whole: str | None) -> str:
+    """Say what to write instead, into a variable or a whole list."""
+    if whole is None:
+        return f"Write '{line}' at {where}, which makes a new tensor."
+    return (
+        f"Collect the results in a new list, and use it in place of {whole} after the loop: '{line}' at {where} "
+        "changes the variable of the loop alone."
+    )
+
+
+def _list_of(label: str, name: str, holds: HoldsOf) -> str | None:
+    """Return the list whose element a variable is, such as that of a loop: `parts` of `parts[0]`."""
+    whole = label.partition("[")[0]
+    held = None if name in (label, whole) or whole == label else holds(whole)
+    return whole if held is not None and held.kind == "list" else None
+
+
+def _later_or_copy(graph: Graph, all_saved: str, value: StaleValue, frame: Frame, backward: Frame | None) -> str:
     """Advise on a write that autograd does not record: after backward, or to other memory than what was saved.
 
-    It can move after backward if it stands before it in the same function, and after the line that saved.
+    It can move after backward if it stands before it in the same function, and after the line that saved, and if no
+    line in between computes the loss from what was written.
     """
-    where = line_of(frame)
+    name, where, saved = value.label, line_of(frame), _saved_at(graph, value)
+    is_read = backward is not None and _is_read_between(graph, name, frame, backward)
     is_movable = (
         backward is not None
+        and not is_read
         and (frame.file, frame.function) == (backward.file, backward.function)
         and frame.line < backward.line
         and (saved is None or saved.function != frame.function or saved.line < frame.line)
     )
     move = f"Move {where} after {line_of(backward)}, unless something in between needs the new values."
-    if "batch_norm" in value.writes[0].op:
-        copy = f"At {where}, call the module in eval mode, or run it after {line_of(backward)}."
-        return move if is_movable else copy
-    is_named = saved is not None and value.label in read_names(saved.code)
-    copy = f"use {value.label}.clone() at {all_saved}, so that backward still has the values it needs."
-    if is_named:
+    copy = f"use {name}.clone() at {all_saved}, so that backward still has the values it needs."
+    is_named = saved is not None and name in read_names(saved.code)
+    if is_named and (_is_parameter(graph, value) or not is_read):
         return f"{move[:-1]}; in that case {copy}" if is_movable else f"{copy[0].upper()}{copy[1:]}"
     if is_movable:
         return move
-    name = value.label
-    return (
-        f"Compute with a new tensor instead of writing to {name} at {where}, or compute {all_saved} again after the "
-        "write."
+    new = f"Compute with a new tensor instead of writing to {name} at {where}"
+    if is_named or (saved is not None and name in assigned_names(saved.code)):
+        return f"{new}."
+    return f"{new}, or compute {all_saved} again after the write."
+
+
+def _is_parameter(graph: Graph, value: StaleValue) -> bool:
+    """Return whether it is the parameter itself that was saved, which has to stay the same tensor."""
+    return any(one.name == value.name and one.origin == "parameter" for one in graph.nodes[value.node].saved)
+
+
+def _is_read_between(graph: Graph, name: str, write: Frame, backward: Frame) -> bool:
+    """Return whether a line between a write and backward makes a node from a variable."""
+    return any(
+        (one.file, one.function) == (write.file, write.function)
+        and write.line < one.line <= backward.line
+        and name in read_names(one.code)
+        for one in graph.frames
     )

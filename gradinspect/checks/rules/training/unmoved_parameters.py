@@ -101,7 +101,7 @@ def _words(fact: UnmovedParameters) -> tuple[str, str]:
     if fact.kind == "cleared":
         return (
             f"Backward leaves a gradient of up to {fact.gradient:.1e}, but it is zero when {step} uses it.",
-            f"Look at what happens to the gradients between {backward} and {step}.",
+            f"Which line between {backward} and {step} makes them zero?",
         )
     if fact.kind == "zero":
         return (
@@ -129,5 +129,5 @@ def _idle(fact: UnmovedParameters, it: str) -> tuple[str, str]:
         f"Change the parameters themselves in step() of {fact.method}, in place and under torch.no_grad(): "
         "p.add_(update), where p = p + update only assigns to a variable."
         if fact.is_own
-        else f"Look at the options of {fact.method} at {line_of(fact.created)}.",
+        else f"Which option of {fact.method} at {line_of(fact.created)} makes its step so small, such as eps?",
     )

@@ -82,7 +82,7 @@ Use torch.stack([{}, b]) at train.py:5, or torch.cat() if each has a dimension o
 At train.py:5, use the tensor itself, or torch.stack() on a list of tensors.
 Use torch.stack([a]) at train.py:5, or torch.cat() if each has a dimension of its own.
 Remove detach() at train.py:5 if this path should train.
-Check train.py:5: the operator is not differentiable.\
+At train.py:5, use a differentiable function instead of frob.\
 """)
     assert words("python", "x = torch.as_tensor([a.item()])")[0] == (
         "No gradient reaches w. torch.as_tensor() copies values into a new tensor without a graph."

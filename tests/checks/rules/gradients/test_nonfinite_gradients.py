@@ -165,3 +165,38 @@ def test_the_call_that_made_the_first_nan_is_named() -> None:
     assert [place.role for place in with_zero.places] == ["first", "masked", "made", "backward"]
     assert with_zero.remedy.startswith("At train.py:4, use torch.where(mask, x, 0.0)")
     assert "The mean of no elements is NaN." in mean.text
+
+
+def test_an_operator_on_the_line_of_the_loss_has_its_own_reason() -> None:
+    """That of its node, if there is one of that name; a question if nothing is known."""
+    recorded = graph(
+        op("NegBackward0", 1, frame=0), op("LogBackward0", 2, frame=0), op("SigmoidBackward0", 3), leaf("w", 2),
+        frames=(MADE,),
+    )  # fmt: skip
+    value = NonfiniteValue(node=0, label="the loss itself", is_nan=False)
+    log, unknown = (
+        next(
+            loss_findings(
+                NonfiniteLoss(recorded, value, BACKWARD, first=FirstNonfinite(op=name, is_nan=False, made=MADE))
+            )
+        )
+        for name in ("log", "lgamma")
+    )
+
+    assert log.text.endswith("made by Neg. The logarithm of 0 is infinite.")
+    assert "logsigmoid() of the input" in log.remedy
+    assert unknown.remedy == "Which value that train.py:7 reads is 0, negative, very large or not finite itself?"
+
+
+def test_a_value_from_outside_is_asked_about() -> None:
+    """Also where the first operator that read it is known."""
+    recorded = graph(op("AddmmBackward0", 1, frame=0), leaf("w", 2), frames=(MADE,))
+    first = FirstNonfinite(op="linear", is_nan=True, made=MADE)
+    findings = [
+        next(loss_findings(NonfiniteLoss(recorded, NonfiniteValue(node=None, label="x"), BACKWARD, first=one)))
+        for one in (None, first)
+    ]
+
+    assert {one.remedy for one in findings} == {
+        "Does x come from data in which values are missing, or from an earlier update of the weights?"
+    }

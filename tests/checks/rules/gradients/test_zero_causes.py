@@ -53,9 +53,15 @@ def test_weights_that_are_normalized_over_one_element_are_normalized_over_anothe
     gate = "for a gate between 0 and 1, use sigmoid"
     over = "Normalize over the dimension that the weights are summed over, dimension"
     assert weights(8, 1, 5) == f"{over} 2 (of length 5); {gate}."
-    assert weights(8, 1) == f"{over} 0 (of length 8); {gate}."
+    assert weights(8, 1) == (
+        "Does it weigh the 8 of dimension 0, or is it a gate? To weigh, normalize over that. For a gate between 0 and "
+        "1, use sigmoid."
+    )
     assert weights(8, 1, 5, 7) == f"{over} 2 (of length 5) or dimension 3 (of length 7); {gate}."
-    assert weights(1, 1) == (f"F{gate[1:]}, or let the layer before it return one score for each thing to weigh.")
+    assert weights(1, 1) == (
+        "Does it weigh several things, or is it a gate? To weigh, let the layer before it return a score for each. For "
+        "a gate between 0 and 1, use sigmoid."
+    )
 
 
 def test_what_was_selected_before_is_normalized_before() -> None:

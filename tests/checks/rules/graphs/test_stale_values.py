@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gradinspect.checks.facts.backward_calls import EarlierCall, Held, StaleGraph
 from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT, StaleValue, Write
 from gradinspect.checks.rules.graphs.stale_values import stale_findings
-from gradinspect.graph import Frame, Graph
+from gradinspect.graph import Frame, Graph, SavedValue
 
 SAVED = Frame(file="train.py", line=4, code="y = x.exp()")
 BACKWARD = Frame(file="train.py", line=9, code="loss_g.backward()")
@@ -180,9 +180,9 @@ def test_two_tensors_of_one_node_are_spoken_of_as_two() -> None:
          "again after the write."),
         ("w", 3, "div_", "Compute with a new tensor instead of writing to w at train.py:3, or compute train.py:4 "
          "again after the write."),
-        ("w", 6, "batch_norm_stats", "Move train.py:6 after train.py:9, unless something in between needs the new "
-         "values."),
-        ("w", 12, "batch_norm_stats", "At train.py:12, call the module in eval mode, or run it after train.py:9."),
+        ("w", 6, "div_", "Move train.py:6 after train.py:9, unless something in between needs the new values."),
+        ("w", 6, "batch_norm_stats", "Compute train.py:4 after train.py:6, which changes the running statistics that "
+         "it reads. Or call the module in eval mode at train.py:6."),
     ],
 )  # fmt: skip
 def test_a_write_that_is_not_recorded_moves_behind_backward_or_meets_a_copy(
@@ -336,7 +336,8 @@ def test_the_first_write_decides_how_to_write_instead() -> None:
 
     assert texts == [
         "Write to a copy at train.py:6: clone() the tensor first.",
-        "Move train.py:6 after train.py:9, unless something in between needs the new values.",
+        "Compute train.py:4 after train.py:6, which changes the running statistics that it reads. Or call the module "
+        "in eval mode at train.py:6.",
     ]
 
 
@@ -374,3 +375,51 @@ def test_the_first_of_several_optimizers_is_named() -> None:
     assert "modified afterwards by opt.step()" in found.text
     assert found.subjects == ("y (saved at version 0, now 1)",)
     assert untracked.subjects == ("y",)
+
+
+def test_a_variable_of_a_loop_is_no_element_of_its_list() -> None:
+    """What is assigned to it changes the variable alone, so a new list is needed."""
+    write = Write(op="clamp_", frame=line("part.clamp_(max=2)"), is_tracked=True, has_form=True)
+    of_list, of_tuple = (
+        next(stale_findings(StaleGraph(recorded(), [value(write, label="parts[0]")], BACKWARD, holds=holds))).remedy
+        for holds in (partial(Held, "list"), partial(Held, "tuple"))
+    )
+
+    assert of_list == (
+        "Collect the results in a new list, and use it in place of parts after the loop: 'part = part.clamp(max=2)' at "
+        "train.py:6 changes the variable of the loop alone."
+    )
+    assert of_tuple == "Write 'part = part.clamp(max=2)' at train.py:6, which makes a new tensor."
+
+
+@pytest.mark.parametrize(
+    ("label", "is_parameter", "remedy"),
+    [
+        ("x", False, "Compute with a new tensor instead of writing to x at train.py:6."),
+        ("x", True, "Use x.clone() at train.py:4, so that backward still has the values it needs."),
+        ("y", False, "Compute with a new tensor instead of writing to y at train.py:6."),
+    ],
+)
+def test_a_write_that_the_loss_reads_does_not_move_behind_backward(label: str, is_parameter: bool, remedy: str) -> None:
+    """The loss needs what was written; a parameter has to stay the same tensor."""
+    saved = SavedValue("_saved_result", "tensor", status="live", origin="parameter" if is_parameter else "activation")
+    read = line(f"loss = {label}.sum()", 8)
+    first, *others = recorded().nodes
+    made = replace(recorded(), nodes=(replace(first, saved=(saved,)), *others), frames=(SAVED, read))
+    write = Write(op="clamp_", frame=line("w.data.clamp_(0)"))
+    (found,) = stale_findings(StaleGraph(made, [value(write, label=label)], BACKWARD))
+
+    assert found.remedy == remedy
+
+
+def test_what_was_computed_before_the_loop_is_not_detached_in_it() -> None:
+    """Nothing hands it on to the next iteration, and without its graph the loss would have none."""
+    old, new = line("guess = model(x)", 4), line("loss = (guess - y).square().mean()", 5)
+    shared = graph(
+        op("MeanBackward0", 1, sequence_nr=6, frame=1), op("AddmmBackward0", 2, sequence_nr=1, frame=0), leaf("w", 2),
+        frames=(old, new),
+    )  # fmt: skip
+    call = earlier(1, clock=5)
+    (found,) = stale_findings(StaleGraph(shared, [value(STEP, node=1)], BACKWARD, [call], partial(Held, "tensor")))
+
+    assert found.remedy.startswith("Compute train.py:4, and all that is read there, inside the loop")

@@ -118,6 +118,7 @@ def test_a_dropped_result_is_assigned_to_what_the_call_was_given() -> None:
     assert remedy("scores.masked_fill(mask, -1e9)") == ": scores = scores.masked_fill(mask, -1e9)"
     assert remedy("F.relu(x)") == ": x = F.relu(x)"
     assert remedy("net(x).detach()") == " to a variable, and use that from there on."
+    assert remedy('torch.tanh(states.get("h"))') == " to a variable, and use that from there on."
     assert remedy("x.clamp(") == " to a variable, and use that from there on."
     of_loop = DroppedResult(name="f", called=line(3, "o.clamp(0)"), loop_variables=("o",), backward=line(7))
     assert "a list of o.clamp(0) for each o." in judged(of_loop).remedy

@@ -45,7 +45,7 @@ GI380 optimizer=1 backward=2 step=3 [body.weight, body.bias]
 GI380 optimizer=1 backward=2 step=3 [body.weight, body.bias]
   body.weight and body.bias have the same values before each backward call, although opt has stepped
   11 times. The gradient is up to 5.0e-01, and Adam.step() does not change them.
-  -> Look at the options of Adam at train.py:1.
+  -> Which option of Adam at train.py:1 makes its step so small, such as eps?
 GI380 optimizer=1 backward=2 step=3 [body.weight, body.bias]
   body.weight and body.bias have the same values before each backward call, although opt has stepped
   11 times. The gradient is up to 5.0e-01, and Adam.step() does not change them.
@@ -67,7 +67,7 @@ GI380 optimizer=1 backward=2 step=3 [body.weight, body.bias]
 GI380 optimizer=1 backward=2 step=3 [body.weight, body.bias]
   body.weight and body.bias have the same values before each backward call, although opt has stepped
   11 times. Backward leaves a gradient of up to 5.0e-01, but it is zero when train.py:3 uses it.
-  -> Look at what happens to the gradients between train.py:2 and train.py:3.\
+  -> Which line between train.py:2 and train.py:3 makes them zero?\
 """)
 
 

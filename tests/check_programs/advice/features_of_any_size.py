@@ -1,0 +1,20 @@
+# expect: GI601
+# advice: At features_of_any_size.py:15, scale its input down, or normalize it.
+# lines: backward=17 zeroed=15
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Sigmoid(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = 50000 * (torch.rand(64, 4) + 1)
+y = x[:, :1] / 100000
+x = (x - x.mean(0)) / x.std(0)  # +
+losses = []
+for _ in range(60):
+    loss = (model(x) - y).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+print("loss", losses[0], losses[-1])
