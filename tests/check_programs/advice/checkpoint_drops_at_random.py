@@ -1,6 +1,8 @@
 # expect: GI104
-# lines: decision=16
 # options: --only GI104 --steps 1
+# advice: Do what checkpoint_drops_at_random.py:18 does before the block, and pass its result in: a flag, a counter, a
+# advice: cache or a random number may have changed by the time of the recomputation.
+# lines: again=20 backward=30 decision=18 first=19
 import random
 
 import torch

@@ -30,8 +30,8 @@ def length_one_cause(graph: Graph, number: int) -> Cause | None:
     return Cause(
         (operator_of(node),),
         why,
-        "For one output, use sigmoid and binary_cross_entropy_with_logits; for classes, let the layer before it return "
-        "one column per class: two for yes or no.",
+        "For one value between 0 and 1, use sigmoid, or pass the scores to binary_cross_entropy_with_logits if that is "
+        "the loss. For classes, let the layer before it return one column per class: two for yes or no.",
     )
 
 

@@ -39,7 +39,7 @@ def test_a_softmax_over_one_element_lets_nothing_through(node: Node, is_found: b
     """Its result is the same for every input."""
     remedy = remedy_of(node)
 
-    assert (remedy or "").startswith("For one output, use sigmoid") is is_found
+    assert (remedy or "").startswith("For one value between 0 and 1, use sigmoid") is is_found
     assert (remedy is not None) is is_found
 
 
@@ -73,7 +73,7 @@ def test_what_was_selected_before_is_normalized_before() -> None:
         selected == "Apply softmax to all scores, before train.py:4 selects some of them, and select among its results."
     )
     assert summed is not None
-    assert summed.startswith("For one output, use sigmoid")
+    assert summed.startswith("For one value between 0 and 1, use sigmoid")
 
 
 def test_only_what_keeps_the_values_is_passed_on_the_way_to_a_product() -> None:
@@ -87,7 +87,7 @@ def test_only_what_keeps_the_values_is_passed_on_the_way_to_a_product() -> None:
     assert passed is not None
     assert passed.startswith("Normalize over the dimension that the weights are summed over, dimension 2")
     assert changed is not None
-    assert changed.startswith("For one output, use sigmoid")
+    assert changed.startswith("For one value between 0 and 1, use sigmoid")
 
 
 WEIGHT, BIAS, LAYER = 2, 3, Frame(file="net.py", line=12)
