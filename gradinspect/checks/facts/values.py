@@ -239,6 +239,18 @@ class LastAlongBatch(Record, frozen=True, kw_only=True):
     used: Frame | None
 
 
+class PaddedEnds(Record, frozen=True, kw_only=True):
+    """A line that takes the last step of an RNN, of rows of which many end in padding."""
+
+    op: str  # the class of the RNN
+    padding: int  # the id
+    is_batch_first: bool
+    num_padded: int  # rows, in all calls
+    num_rows: int
+    ran: Frame | None  # where the RNN was called
+    used: Frame | None
+
+
 class SummedColumns(Record, frozen=True, kw_only=True):
     """A gradient of one column that is the sum over several, and is used beside each of them."""
 

@@ -16,6 +16,7 @@ from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
 from gradinspect.checks.evidence.axes.example_axes import ExampleAxisLog
 from gradinspect.checks.evidence.axes.other_axes import OtherAxisLog
+from gradinspect.checks.evidence.axes.padded_ends import PaddedEndLog
 from gradinspect.checks.evidence.axes.views import ViewLog
 from gradinspect.checks.evidence.targets.adversaries import AdversaryLog
 from gradinspect.checks.evidence.targets.class_weights import ClassWeightLog
@@ -60,7 +61,7 @@ class ArgumentLogs:
         self._arithmetic = ArithmeticLog(flow, errors)
         self._logs: tuple[ArgumentLog, ...] = (
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
-            InitialValueLog(flow, errors), RecurrentAxisLog(flow), ExampleAxisLog(flow),
+            InitialValueLog(flow, errors), RecurrentAxisLog(flow), PaddedEndLog(flow), ExampleAxisLog(flow),
             self.samples, self.evaluations,
             ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
             IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow), OtherAxisLog(flow),

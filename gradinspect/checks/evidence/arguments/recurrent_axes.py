@@ -7,7 +7,7 @@ where others are taken on the same axis, as in a loop over all, or where a step 
 program knows which is which.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -59,10 +59,10 @@ class RecurrentAxisLog:
             if takes_time_first(args):
                 self._by_time[len(self._flow.calls)] = function, args[0].shape[0]
         elif self._by_time and args and type(args[0]) is torch.Tensor and len(args[0].shape) == 3:
-            self._take(args[0], _places(function, args, kwargs), number)
+            self._take(args[0], places_of(function, args, kwargs), number)
 
     def _take(self, given: torch.Tensor, places: tuple[Any, ...], number: int | None) -> None:
-        call = self._recurrent_call(given) if given.requires_grad else OUTSIDE
+        call = made_by(self._flow, given, self._by_time) if given.requires_grad else OUTSIDE
         if call == OUTSIDE:
             return
         (function, steps), ran = self._by_time[call], self._flow.calls[call].frame
@@ -80,18 +80,6 @@ class RecurrentAxisLog:
         if not seen.is_last:
             self._knowing.add(ran)
 
-    def _recurrent_call(self, given: torch.Tensor) -> int:
-        """Return the call of the RNN that made a tensor, perhaps by way of what keeps its axes."""
-        calls, call = self._flow.calls, self._flow.read(given).call
-        for _ in range(_MAX_STEPS):
-            if call == OUTSIDE or call in self._by_time:
-                return call
-            behind = [read.call for read in calls[call].reads if read.leads_back and read.leaf == NO_LEAF]
-            if calls[call].name.strip("_") not in _SAME_AXES or len(behind) != 1:
-                return OUTSIDE
-            call = behind[0]
-        return OUTSIDE
-
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[LastAlongBatch]:
         """Yield the lines that take the last sequence in every call."""
         for number, seen in self._seen.items():
@@ -99,6 +87,19 @@ class RecurrentAxisLog:
                 yield LastAlongBatch(
                     op=seen.op, how=seen.how, shape=seen.shape, ran=frame_of(seen.ran), used=frame_of(number)
                 )
+
+
+def made_by(flow: Dataflow, given: torch.Tensor, known: Container[int]) -> int:
+    """Return which of some calls made a tensor, perhaps by way of what keeps its axes; OUTSIDE: none."""
+    calls, call = flow.calls, flow.read(given).call
+    for _ in range(_MAX_STEPS):
+        if call == OUTSIDE or call in known:
+            return call
+        behind = [read.call for read in calls[call].reads if read.leads_back and read.leaf == NO_LEAF]
+        if calls[call].name.strip("_") not in _SAME_AXES or len(behind) != 1:
+            return OUTSIDE
+        call = behind[0]
+    return OUTSIDE
 
 
 def takes_time_first(args: Sequence[Any]) -> bool:
@@ -111,7 +112,7 @@ def is_padded(args: Sequence[Any]) -> bool:
     return len(args) == _NUM_ARGUMENTS and type(args[3]) is bool
 
 
-def _places(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+def places_of(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what is taken on each axis; nothing if that is not known."""
     if function == "getitem":
         index = args[1] if len(args) > 1 else None
@@ -123,4 +124,5 @@ def _places(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tu
         axis = 0 if len(axes) > 1 else axes[0]
     if type(axis) is not int:
         return ()
-    return {0: (0,), -3: (0,), 1: (slice(None), place), -2: (slice(None), place)}.get(axis, ())
+    first = (place if type(place) is int else 0,)
+    return {0: first, -3: first, 1: (slice(None), place), -2: (slice(None), place)}.get(axis, ())
