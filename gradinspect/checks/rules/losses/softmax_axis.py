@@ -4,7 +4,8 @@ NOTE [Which axis is wrong]
 nll_loss and cross_entropy take classes on axis 1. Elsewhere, axis 0 is the batch where the scores come straight from a
 layer and the result goes straight into a loss; a softmax over axis 0 of anything else may be a pooling over a set. In
 three or more dimensions, it is the batch if the loss has as many rows, and no other axis is as long; and where a
-convolution has made all four or five of them.
+convolution has made all four or five of them. In two dimensions, it is the batch if the loss has as many rows and the
+result weighs what is summed over axis 1 for each row: such weights add up to 1 over the wrong axis.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ _LOSSES = (
 _WITH_ROWS = (
     *_LOSSES, "BinaryCrossEntropyWithLogitsBackward", "HuberLossBackward", "KlDivBackward", "SoftMarginLossBackward",
 )  # fmt: skip
+_SUMS = ("SumBackward", "MeanBackward")
 _BY_ELEMENT = tuple(
     f"{name}Backward" for name in ("Abs", "Add", "Clamp", "ClampMin", "Div", "Log", "Mul", "Neg", "Pow", "Rsub", "Sub")
 )
@@ -88,8 +90,8 @@ def axis_findings(starts: BackwardStarts) -> Iterator[Finding]:
                 yield _one_column(starts, node, reduced)
         elif loss is not None and _is_batch(graph, node, axis, loss):
             yield _over_batch(starts, node, axis, loss)
-        elif axis == 0 and len(shape) > 2:
-            yield from _in_more_dimensions(starts, node)
+        elif axis == 0 and len(shape) > 1:
+            yield from _in_more_dimensions(starts, node) if len(shape) > 2 else _as_weights(starts, readers, number)
 
 
 JUDGE = Judge(BackwardStarts, axis_findings)
@@ -151,6 +153,31 @@ def _in_more_dimensions(starts: BackwardStarts, node: Node) -> Iterator[Finding]
         yield _maps_over_batch(starts, node)
 
 
+def _as_weights(starts: BackwardStarts, readers: Mapping[int, Sequence[int]], number: int) -> Iterator[Finding]:
+    """Look at a softmax over axis 0 of two dimensions, by whose result values are summed over axis 1."""
+    graph, node = starts.graph, starts.graph.nodes[number]
+    rows, places = output_shape(node)
+    if rows == places or not any(_sums_places(graph, readers, one, (rows, places)) for one in readers.get(number, ())):
+        return
+    inputs = ((graph.nodes[loss], made_input(graph, graph.nodes[loss])) for loss in nodes_named(graph, _WITH_ROWS))
+    losses = [loss for loss, made in inputs if made is not None and output_shape(made.node)[:1] == (rows,)]
+    if losses:
+        yield _weights_over_batch(starts, node, losses[0])
+
+
+def _sums_places(
+    graph: Graph, readers: Mapping[int, Sequence[int]], number: int, weights: tuple[int | str, int | str]
+) -> bool:
+    """Return whether a product with weights [rows, places] is summed over places, for each row by itself."""
+    (rows, places), name, shape = weights, graph.nodes[number].name, output_shape(graph.nodes[number])
+    if name.startswith("BmmBackward"):
+        return shape[:1] == (rows,) and places not in shape[1:]
+    if not name.startswith("MulBackward") or shape[:2] != weights or len(shape) < 3:
+        return False
+    sums = [graph.nodes[one] for one in readers.get(number, ()) if graph.nodes[one].name.startswith(_SUMS)]
+    return any(output_shape(one)[:1] == (rows,) and places not in output_shape(one)[1:] for one in sums)
+
+
 def _is_of_convolution(graph: Graph, node: Node) -> bool:
     scores = made_input(graph, node)
     return (
@@ -184,7 +211,7 @@ def _reduction(graph: Graph, readers: Mapping[int, Sequence[Consumer]], start: i
         for reader, _ in readers.get(number, ()):
             node = graph.nodes[reader]
             learned = [edge for edge in node.next_edges if edge is not None]
-            if node.name.startswith(("MeanBackward", "SumBackward")) and output_shape(node) == ():
+            if node.name.startswith(_SUMS) and output_shape(node) == ():
                 return node
             is_same = has_same_values(node) or (node.name.startswith(_BY_ELEMENT) and len(learned) == 1)
             if is_same and reader not in seen and _num_elements(node) == size:
