@@ -27,7 +27,21 @@ _FROM_CAUSE = (
     ("cleared", "old"),
     ("again", "first", "new", "optimizer"),
     ("applied", "compared", "failed"),
-    ("grad", "loss", "read", "saved", "step", "taken", "used", "ran", "reduced", "freed", "attention", "wanted"),
+    (
+        "created",
+        "grad",
+        "loss",
+        "read",
+        "saved",
+        "step",
+        "taken",
+        "used",
+        "ran",
+        "reduced",
+        "freed",
+        "attention",
+        "wanted",
+    ),
     (BACKWARD,),
 )
 _DISTANCES = {role: distance for distance, roles in enumerate(_FROM_CAUSE, 1) for role in roles}

@@ -46,6 +46,7 @@ class FailedCall(Record, frozen=True, kw_only=True):
     created: Frame | None = None  # the optimizer that the statement names
     iterators: tuple[FailedIterator, ...] = ()  # if no tensor is named
     layer: str = ""  # in which it was raised, within what the statement names: "net.3, a Linear"
+    layer_made: Frame | None = None  # the line that made it, if it has parameters
     shared: tuple[SharedParameter, ...] = ()
     unregistered: tuple[
         tuple[str, str], ...

@@ -97,6 +97,8 @@ _REMEDIES: Final = {
         "A loss is made once and then called: write {constructed}()(output, target).",
         "Is one true element enough, or must all be? At {where}, write any() or all().",
     ),
+    r"cannot be converted to type \S*Half without overflow":
+        "That number is outside of float16: at {where}, fill with torch.finfo({floating}.dtype).min instead.",
     r"Target [\d-]+ is out of bounds":
         "Count labels from 0, and give the model as many outputs as there are labels: of n, the greatest is n - 1.",
     r"expected target dtype to be Long|expected scalar type Long but found":

@@ -38,12 +38,14 @@ FAILED = Rule(
 )
 _INFERENCE = "Inference tensors cannot be saved"
 _LEAF = "a leaf Variable that requires grad"
+_MAKES_LAYER = re.compile(r"\b[Mm]ake the (?:layer|batch norm|embedding)")
 _SHAPES = re.compile(r"size|shape|dimension|broadcast|element|channel|match|length|\bdims?\b", re.IGNORECASE)
 
 
 def failure_findings(fact: FailedCall) -> Iterator[Finding]:
     """List what the tensors of the failed statement are."""
     tensors = [one for one in fact.tensors if one.is_trained_leaf] if _is_leaf_write(fact) else fact.tensors
+    remedy = " ".join(map(_as_list, fact.iterators)) or _remedy(fact)
     yield FAILED.finding(
         text=" ".join(
             (
@@ -60,9 +62,10 @@ def failure_findings(fact: FailedCall) -> Iterator[Finding]:
             *_inference(fact),
             *(place for line in _sparse_lines(fact) for place in place_of("sparse", line)),
             *place_of("optimizer", fact.created),
+            *place_of("created", fact.layer_made if _MAKES_LAYER.search(remedy) else None),
             *place_of("failed", fact.frame, fact.called),
         ),
-        remedy=" ".join(map(_as_list, fact.iterators)) or _remedy(fact),
+        remedy=remedy,
         subjects=tuple(one.name for one in (*tensors, *fact.iterators)),
     )
 
@@ -125,7 +128,7 @@ def _remedy(fact: FailedCall) -> str:
     if fact.refuses_copy:
         (one, *_) = fact.tensors
         return f"Before {where}, write {one.name} = {one.name}.detach(): what has a graph is not copied."
-    if _is_leaf_write(fact):
+    if _LEAF in fact.error:
         return f"Put {where} into 'with torch.no_grad():', so that the write is not recorded."
     if any(one.has_sparse_gradient for one in fact.tensors):
         lines = [line_of(line) for line in _sparse_lines(fact)]

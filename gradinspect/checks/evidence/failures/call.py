@@ -62,6 +62,7 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
 MAX_TEXT = 4000  # characters of an error
 SHORT = 60  # characters of a sentence that may need the next one
+_VOWELS = tuple("AEIOU")
 
 
 def failed_call(
@@ -118,7 +119,8 @@ def failed_call(
         tensors=tensors,
         created=None if refused is None else recorder.frames.record(origin(refused), folder),
         iterators=iterators,
-        layer="" if layer is None else f"{layer.name}, a {type(layer.module).__name__}",
+        layer="" if layer is None else f"{layer.name}, {_with_article(type(layer.module).__name__)}",
+        layer_made=None if layer is None else recorder.frames.record(_made(layer.module, origin), folder),
         shared=shared,
         unregistered=lists,
         lacks_gradient=bool(empty),
@@ -126,6 +128,15 @@ def failed_call(
         text=text[:MAX_TEXT],
         constructed=constructed_class(frames),
     )
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name.startswith(_VOWELS) else 'a'} {name}"
+
+
+def _made(module: torch.nn.Module, origin: Callable[[Any], int | None]) -> int | None:
+    """Return the frame that made a module: that which made the first of its parameters."""
+    return next((origin(one) for one in own_parameters(module).values() if isinstance(one, torch.Tensor)), None)
 
 
 def _text(error: BaseException) -> str:
