@@ -1,7 +1,8 @@
 # expect: GI601
+# expect: GI379
 # why: It multiplies by up, which is zero everywhere and does not require grad, so it stays zero.
 # advice: let up learn as well: set its requires_grad before the optimizer is made.
-# lines: zeroed=17 backward=32
+# lines: zeroed=18 backward=33
 import torch
 from torch import nn
 

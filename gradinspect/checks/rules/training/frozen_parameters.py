@@ -101,8 +101,9 @@ def _filter(fact: FrozenByAccident) -> tuple[str, str]:
 
 
 def _zero(fact: FrozenByAccident) -> tuple[str, str]:
+    zero = "which is" if len(fact.names) == 1 else "of which each is"
     return (
-        f"{line_of(fact.frozen)} freezes {listed(fact.names)}, of which each is zero everywhere: what is multiplied by "
+        f"{line_of(fact.frozen)} freezes {listed(fact.names)}, {zero} zero everywhere: what is multiplied by "
         "it stays zero, in every call, and nothing lets it learn.",
         f"If they should learn, as an adapter does, freeze the model before they are made, or set their requires_grad "
         f"to True after {line_of(fact.frozen)}.",
