@@ -84,6 +84,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)
             stack.enter_context(self._zeroed)
+            stack.enter_context(optimizer_steps(before=self._zeroed.step, note=self.failed))
             stack.enter_context(self._order)
             yield
 
@@ -122,6 +123,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
         """Look at a backward call as `fit` does, and at what the modules hold for it."""
         self.problem = self.problem or self._applied.problem or self._steps.problem
         self._order.backward()
+        if call.kind == "backward":
+            self._zeroed.backward()
         user = own_frame(call.frame)
         if user is not None:
             record = line_record(user.f_code, user.f_lineno, self._run.base_folder)

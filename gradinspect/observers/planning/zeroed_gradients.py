@@ -1,4 +1,10 @@
-"""Notice gradients that are held from one step into the next, and the line that clears them."""
+"""Notice gradients that are held from one step into the next, and the line that clears them.
+
+NOTE [What is cleared for another reason]
+A generator's backward call leaves gradients in the discriminator, which the discriminator's `zero_grad` discards before
+its own call. Right after its step they are not there yet, so it cannot move there. So it is wherever a backward call
+comes between the step of an optimizer and its `zero_grad`.
+"""
 
 from contextlib import ExitStack
 from types import FrameType, TracebackType
@@ -11,6 +17,7 @@ from gradinspect.analyses.planning.changes import ReleaseGradients
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.recording.frames import line_record, own_frame
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.patching.noticing import noticing
 from gradinspect.torch_api.patching.patches import patched
 
@@ -20,10 +27,27 @@ class ZeroedGradients:
 
     def __init__(self, run: Run, phases: StepPhases) -> None:
         """Start empty."""
-        self.release: ReleaseGradients | None = None
+        self._release: ReleaseGradients | None = None
+        self._num_backwards = 0
+        self._stepped_at: dict[int, int] = {}  # id of an optimizer -> backward calls before its last step
+        self._discards = False  # what other calls have left: NOTE [What is cleared for another reason]
         self._run = run
         self._phases = phases
         self._patches = ExitStack()
+
+    @property
+    def release(self) -> ReleaseGradients | None:
+        """The line that could clear them earlier; None if there is none, or it discards what other calls have left."""
+        return None if self._discards else self._release
+
+    def backward(self) -> None:
+        """Note that a backward call begins."""
+        self._num_backwards += 1
+
+    @uncompiled
+    def step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        """Note that an optimizer is about to step."""
+        self._stepped_at[id(optimizer)] = self._num_backwards
 
     def __enter__(self) -> Self:
         """Start watching."""
@@ -38,13 +62,16 @@ class ZeroedGradients:
         self._patches.close()
 
     def _note(
-        self, _owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any], _result: object, caller: FrameType
+        self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any], _result: object, caller: FrameType
     ) -> None:
         """Note a call before backward that comes after forward has begun, or that keeps zeros."""
+        last = max(self._stepped_at.values(), default=None)
+        stepped_at = self._stepped_at.get(id(owner)) if issubclass(type(owner), Optimizer) else last
+        self._discards = self._discards or stepped_at not in {None, self._num_backwards}
         keeps_zeros = kwargs.get("set_to_none", args[0] if args else True) is False
         is_late = self._phases.phase == "forward" and self._phases.num_optimizer_steps > 0
-        if self.release is None and (keeps_zeros or is_late) and self._phases.phase != "backward":
+        if self._release is None and (keeps_zeros or is_late) and self._phases.phase != "backward":
             frame = own_frame(caller)
             if frame is not None:
                 record = line_record(frame.f_code, frame.f_lineno, self._run.base_folder)
-                self.release = ReleaseGradients(line=f"{record.file}:{record.line}", code=record.code)
+                self._release = ReleaseGradients(line=f"{record.file}:{record.line}", code=record.code)
