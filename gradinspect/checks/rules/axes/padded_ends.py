@@ -18,8 +18,8 @@ PADDED_ENDS = Rule(
   import torch
   from torch import nn
 
-  embed, rnn = nn.Embedding(9, 8, padding_idx=0), nn.GRU(8, 16, batch_first=True)
-  head = nn.Linear(16, 1)
+  embed, head = nn.Embedding(9, 8, padding_idx=0), nn.Linear(16, 1)
+  rnn = nn.GRU(8, 16, batch_first=True)
   tokens = torch.tensor([[3, 5, 7, 2], [4, 0, 0, 0]])
   lengths, y = torch.tensor([4, 1]), torch.randn(2, 1)
   for _ in range(2):
