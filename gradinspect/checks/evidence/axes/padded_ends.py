@@ -41,6 +41,7 @@ class _Run(NamedTuple):
 
     function: str
     time: int  # the axis
+    shape: tuple[int, ...]  # of its first two axes, which its last state does not have
     frame: int | None
     ends: _Ends
 
@@ -93,8 +94,8 @@ class PaddedEndLog:
     def _run(self, function: str, args: Sequence[Any], number: int | None) -> None:
         call = made_by(self._flow, args[0], self._embedded)
         if call != OUTSIDE:
-            time = 1 if args[-1] is True else 0
-            self._runs[len(self._flow.calls)] = _Run(function, time, number, self._embedded[call])
+            time, shape = int(args[-1] is True), args[0].shape[:2]
+            self._runs[len(self._flow.calls)] = _Run(function, time, shape, number, self._embedded[call])
 
     def _take(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         given = args[0]
@@ -102,6 +103,8 @@ class PaddedEndLog:
         if call == OUTSIDE:
             return
         run = self._runs[call]
+        if given.shape[:2] != run.shape:
+            return
         if not _takes_last(places_of(function, args, kwargs), run.time, given.shape[run.time]):
             self._knowing.add(run.frame)
             return

@@ -82,6 +82,17 @@ def test_rows_that_do_not_end_in_padding() -> None:
     assert found(BEHIND, lambda out: out[:, -1], times=1, batch_first=True) == []
 
 
+def test_the_last_state_is_no_step() -> None:
+    """It has one place for each layer, where steps would be."""
+    embed, rnn = nn.Embedding(9, 4, padding_idx=0), nn.GRU(4, 5, num_layers=2)
+    with Recorder() as recorder, TorchCallLog(recorder, Dataflow(recorder)) as log:
+        for _ in range(2):
+            rnn(embed(BEHIND.T))[1][-1].sum()
+        facts = [one for one in log.arguments.facts(lambda _number: None) if isinstance(one, PaddedEnds)]
+
+    assert facts == []
+
+
 def test_packed_rows_have_no_padding() -> None:
     """What an RNN is given has none."""
     embed, rnn = nn.Embedding(9, 4, padding_idx=0), nn.GRU(4, 5, batch_first=True)
