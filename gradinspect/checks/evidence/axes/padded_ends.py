@@ -63,6 +63,7 @@ class PaddedEndLog:
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made them."""
         self._flow = flow
+        self._num_looked_up = 0
         self._embedded: dict[int, _Ends] = {}  # by call
         self._runs: dict[int, _Run] = {}  # by call
         self._seen: dict[int | None, _Seen] = {}
@@ -82,8 +83,9 @@ class PaddedEndLog:
         ids, weight = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "weight")
         index = argument(args, kwargs, 2, "padding_idx")
         is_batch = type(ids) is torch.Tensor and ids.is_cpu and len(ids.shape) == 2 and min(ids.shape) > 1
-        if not is_batch or len(self._embedded) >= MOST_CALLS or ops.numel(ids) > _MOST_ELEMENTS:
+        if not is_batch or self._num_looked_up >= MOST_CALLS or ops.numel(ids) > _MOST_ELEMENTS:
             return
+        self._num_looked_up += 1
         if type(index) is int and index < 0 and isinstance(weight, torch.Tensor):
             index += weight.shape[0]
         with unobserved():

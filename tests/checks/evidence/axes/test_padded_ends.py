@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from gradinspect.checks.evidence.axes.padded_ends import MOST_CALLS
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.values import PaddedEnds
@@ -80,6 +81,21 @@ def test_rows_that_do_not_end_in_padding() -> None:
     assert found(torch.tensor([[3, 5], [4, 1]]), lambda out: out[:, -1], batch_first=True) == []
     assert found(few, lambda out: out[:, -1], batch_first=True) == []
     assert found(BEHIND, lambda out: out[:, -1], times=1, batch_first=True) == []
+
+
+def test_a_fixed_number_of_batches_of_ids_is_looked_at() -> None:
+    """Also if none of them is padded: each costs a few operators."""
+    embed, rnn = nn.Embedding(9, 4, padding_idx=0), nn.GRU(4, 5, batch_first=True)
+
+    def facts(num_before: int) -> int:
+        with Recorder() as recorder, TorchCallLog(recorder, Dataflow(recorder)) as log:
+            for _ in range(num_before):
+                embed(torch.ones(3, 4, dtype=torch.int64))
+            for _ in range(2):
+                rnn(embed(BEHIND))[0][:, -1].sum()
+            return sum(isinstance(one, PaddedEnds) for one in log.arguments.facts(lambda _number: None))
+
+    assert [facts(MOST_CALLS - 2), facts(MOST_CALLS)] == [1, 0]
 
 
 def test_the_last_state_is_no_step() -> None:
