@@ -28,22 +28,11 @@ _FROM_CAUSE = (
     ("again", "first", "new", "optimizer"),
     ("applied", "compared", "failed"),
     (
-        "created",
-        "grad",
-        "loss",
-        "read",
-        "saved",
-        "step",
-        "taken",
-        "used",
-        "ran",
-        "reduced",
-        "freed",
-        "attention",
+        "created", "grad", "loss", "read", "saved", "step", "taken", "used", "ran", "reduced", "freed", "attention",
         "wanted",
     ),
     (BACKWARD,),
-)
+)  # fmt: skip
 _DISTANCES = {role: distance for distance, roles in enumerate(_FROM_CAUSE, 1) for role in roles}
 _DISTANCES |= {"copied": -1, "train": -1}  # what comes after a line of the right kind, and undoes it
 

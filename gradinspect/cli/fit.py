@@ -152,13 +152,11 @@ def _search(request: Request, searched: str, limit: int | None, num_steps: int, 
     targets = parse_size_targets(written.files, force=written.overwrites)
     table = _searched(request, searched, limit, num_steps)
     if isinstance(table, PairTable):
-        in_json, page, found = render_figures(table, PAIRS), terminal_page(PairPage).lines(table), table.has_fitting
+        in_json, page = render_figures(table, PAIRS), terminal_page(PairPage).lines(table)
+        is_found = table.has_fitting
     else:
-        in_json, page, found = (
-            render_figures(table, SIZES),
-            terminal_page(SizePage).lines(table),
-            table.best is not None,
-        )
+        in_json, page = render_figures(table, SIZES), terminal_page(SizePage).lines(table)
+        is_found = table.best is not None
     try:
         if written.kind == "json":
             print_text(in_json)
@@ -166,7 +164,7 @@ def _search(request: Request, searched: str, limit: int | None, num_steps: int, 
             print_lines(page)
     finally:  # also if the reader of standard output has left
         write_size_targets(table, targets, force=written.overwrites)
-    return 0 if limit is None or found else FOUND_SOMETHING
+    return 0 if limit is None or is_found else FOUND_SOMETHING
 
 
 def _searched(request: Request, searched: str, limit: int | None, num_steps: int) -> SizeTable | PairTable:
