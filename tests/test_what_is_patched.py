@@ -22,13 +22,14 @@ for _ in range(3):
     optimizer.step()
 """
 # To be told of the engine's calls, and to be invisible to warnings, tracebacks, fast paths, and to whoever counts modes
-# or asks how deep it may call; to be out of the way of torch.jit.trace; and to follow threads that begin, and custom
-# Functions that are applied.
+# or asks how deep it may call; to be out of the way of torch.jit.trace; to follow threads that begin, and custom
+# Functions that are applied; and to find optimizers that the program has hidden from the garbage collector.
 ALWAYS = {
     "BackwardCFunction.__init__",
     "ScriptModule._create_method_from_trace",
     "ScriptModule._create_method_from_trace_with_dict",
     "Thread._bootstrap_inner",
+    "gc.freeze",
     "sys.getrecursionlimit",
     "sys.setrecursionlimit",
     "torch._C._create_function_from_trace",

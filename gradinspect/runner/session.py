@@ -20,6 +20,7 @@ from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
 from gradinspect.kept_files import run as kept_files
 from gradinspect.recording.frames import is_own_file
+from gradinspect.recording.names.instances import freezes_noted
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor, final_outputs, outputs_in
 from gradinspect.recording.recorder import Recorder
@@ -160,7 +161,8 @@ class Session(Generic[T]):
                 self._process_state.hide_stdout()
             stack.enter_context(self._early_exits_deliver())
             stack.enter_context(self._run.interceptor)
-            stack.enter_context(patched(*stack_patches(), hidden_refs_patch()))  # even when the recorder has stopped
+            # even when the recorder has stopped
+            stack.enter_context(patched(*stack_patches(), hidden_refs_patch(), freezes_noted()))
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
             self._enter_conditions(stack)

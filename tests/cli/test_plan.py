@@ -156,6 +156,25 @@ def train(net):
 )
 
 
+ONE_IN_THREE = """
+import torch
+from torch import nn
+
+critic, generator = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 1)), nn.Linear(4, 16)
+of_critic = torch.optim.Adam(critic.parameters())
+of_generator = torch.optim.Adam(generator.parameters())
+for _ in range(3):
+    for _ in range(2):
+        loss = critic(generator(torch.randn(50, 4)).detach()).mean() - critic(torch.randn(50, 16)).mean()
+        of_critic.zero_grad()
+        loss.backward()
+        of_critic.step()
+    of_generator.zero_grad()
+    (-critic(generator(torch.randn(50, 4))).mean()).backward()
+    of_generator.step()
+"""
+
+
 def planned(program: str, folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
     """Plan for a program, and return the status and what was printed last."""
     (folder / "train.py").write_text(program)
@@ -248,6 +267,15 @@ def test_gradients_that_are_cleared_late_are_freed_early(tmp_path: Path) -> None
     assert best["flops_ratio"] == 1
     assert best["measured_peak_bytes"] == best["peak_bytes"] < peak
     assert best["bit_equal"] is True
+
+
+@pytest.mark.slow
+def test_an_optimizer_that_steps_once_in_three_times_is_waited_for(tmp_path: Path) -> None:
+    """As `fit` does, also in a copy of the process, where the collector does not see what was there before."""
+    _, plain = planned(ONE_IN_THREE, tmp_path, "--fit", "1GiB")
+    figures = gradinspect("fit", "train.py", "--format", "json", cwd=tmp_path)
+
+    assert plain["peak_bytes"] == json.loads(figures.stdout)["peak_bytes"]
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
+from gradinspect.recording.names.instances import freezes_noted
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.transparency.release import release_wrappers
@@ -59,7 +60,7 @@ class LiveSession(Generic[T]):
         """Start observing."""
         with ExitStack() as stack:
             stack.enter_context(self.run.interceptor)
-            stack.enter_context(patched(*stack_patches(), hidden_refs_patch(), modes_end_themselves()))
+            stack.enter_context(patched(*stack_patches(), hidden_refs_patch(), freezes_noted(), modes_end_themselves()))
             stack.enter_context(self.run.recorder)
             stack.enter_context(self.observer.attached())
             self._stack = stack.pop_all()

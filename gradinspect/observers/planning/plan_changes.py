@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
-from weakref import ref
 
 from torch import nn
 from torch.optim import Optimizer
@@ -68,7 +67,6 @@ class AppliedPlan:
         self._loss = None if self._chunked is None else ChunkedLoss(self._chunked.chunks, self._failed)
         self._handles = ExitStack()
         self._of_optimizers = _of_optimizers(plan)  # until they are made
-        self._optimizers: list[ref[Optimizer]] = []  # that were there when the program waited
         self._called: nn.Module | None = None  # the outermost one whose hooks run
 
     def __enter__(self) -> Self:
@@ -92,7 +90,7 @@ class AppliedPlan:
     def backward_begins(self) -> None:
         """Change the optimizers, which are there by now."""
         if self._of_optimizers:
-            optimizers = self._alive_optimizers()
+            optimizers = live_optimizers()
             for change in self._of_optimizers:
                 self._change_optimizers(change, optimizers)
             self._of_optimizers.clear()
@@ -133,14 +131,6 @@ class AppliedPlan:
         finally:
             self._called = None
 
-    def note_optimizers(self) -> None:
-        """Find the optimizers that are there, before the collector freezes them: it finds none of them then."""
-        self._optimizers = [ref(optimizer) for optimizer in live_optimizers()]
-
-    def _alive_optimizers(self) -> list[Optimizer]:
-        known = [optimizer for one in self._optimizers if (optimizer := one()) is not None]
-        return list({id(optimizer): optimizer for optimizer in (*known, *live_optimizers())}.values())
-
     def _release_after_steps(self, plan: Plan) -> None:
         if any(isinstance(change, ReleaseGradients) for change in plan.changes):
             self._handles.enter_context(optimizer_steps(after=_release, note=self._failed))
@@ -152,7 +142,7 @@ class AppliedPlan:
         """
         self._plan = Plan(changes=(*self._plan.changes, *plan.changes))
         if any(isinstance(change, ReleaseGradients | StepInBackward) for change in plan.changes):
-            for optimizer in self._alive_optimizers():
+            for optimizer in live_optimizers():
                 _release(optimizer)
         self._release_after_steps(plan)
         self._of_optimizers += _of_optimizers(plan)

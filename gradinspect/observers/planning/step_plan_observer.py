@@ -22,6 +22,7 @@ from gradinspect.observers.planning.projected_loss import ProjectedLoss
 from gradinspect.observers.planning.step_order import StepOrder
 from gradinspect.observers.planning.zeroed_gradients import ZeroedGradients
 from gradinspect.recording.frames import line_record, own_frame
+from gradinspect.recording.names.instances import note_before_freeze
 from gradinspect.runner.branches import Branches
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
@@ -104,7 +105,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         if branches is None or not self._steps.is_before_last or not branches.can_wait():
             return
         self._branches = None
-        self._applied.note_optimizers()
+        note_before_freeze()  # which comes with waiting
         stop_pausing(self._run.recorder)  # a copy goes on recording, unlike a child of the program
         request = branches.wait()
         pause_in_children(self._run.recorder)

@@ -1,8 +1,12 @@
 """Finding the live instances of a class."""
 
+import gc
+
+import torch
 from strange_objects import OBJECTS
 
-from gradinspect.recording.names.instances import instances_of
+from gradinspect.recording.names.instances import freezes_noted, instances_of, live_optimizers
+from gradinspect.torch_api.patching.patches import patched
 
 
 class _Root:
@@ -19,3 +23,21 @@ def test_instances_of_subclasses_are_found() -> None:
 
     assert sorted(map(id, found)) == sorted(map(id, made))
     assert [one is made[2] for one in instances_of(odd)] == [True]
+
+
+def test_what_a_program_has_frozen_is_found() -> None:
+    """`gc.freeze()` hides it from `gc.get_referrers`; what is gone later is not found, nor is anything found twice."""
+    optimizer, gone = (torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1) for _ in range(2))
+    before = {id(one) for one in live_optimizers()}
+    with patched(freezes_noted()):
+        try:
+            gc.freeze()
+            assert optimizer not in gc.get_referrers(torch.optim.SGD)
+            assert {id(one) for one in live_optimizers()} == before
+        finally:
+            gc.unfreeze()
+
+    assert [one is optimizer for one in live_optimizers()].count(True) == 1
+    number = id(gone)
+    del gone
+    assert number not in {id(one) for one in live_optimizers()}
