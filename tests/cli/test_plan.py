@@ -156,6 +156,25 @@ def train(net):
 )
 
 
+LEAVING = """
+import random
+import torch
+from torch import nn
+
+class Leaving(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.calls = nn.Linear(24, 48), nn.Linear(48, 24), 1
+        self.register_buffer("scale", torch.ones(24))
+    def forward(self, x):
+        {line}
+        return x + self.second(self.first(x * self.scale / self.calls).sigmoid())
+
+net = nn.Sequential(*(Leaving() for _ in range(4)))
+for _ in range(2):
+    net(torch.randn(256, 24)).square().mean().backward()
+    net.zero_grad()
+"""
 ONE_IN_THREE = """
 import torch
 from torch import nn
@@ -325,6 +344,30 @@ def test_what_writes_to_its_input_is_not_computed_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("line", ["self.calls += 1", "self.scale.mul_(0.9)", "self.calls = random.random()"])
+def test_what_goes_on_with_what_it_has_left_is_not_computed_again(line: str, tmp_path: Path) -> None:
+    """A spectral norm or a codebook would be updated twice; other blocks are checkpointed."""
+    _, figures = planned(LEAVING.format(line=line), tmp_path, "--fit", "1KiB")
+    checkpoints = [one for one in figures["lowest"]["changes"] if one["kind"].startswith("checkpoint")]
+
+    assert any("Not possible: checkpoint 0-3 Leaving x4. Its forward" in note for note in figures["notes"])
+    assert {one["class_name"] for one in checkpoints} <= {"Linear"}
+
+
+@pytest.mark.slow
+def test_gradients_that_are_read_after_the_step_are_not_freed_before(tmp_path: Path) -> None:
+    """As where their norm decides the next learning rate."""
+    program = PROGRAMS["zeroed in place"]
+    line = next(line for line in program.splitlines() if "optimizer.step()" in line)
+    indent = line[: len(line) - len(line.lstrip())]
+    reading = f"{line}\n{indent}norms = [p.grad.norm() for p in model.parameters() if p.grad is not None]"
+    _, figures = planned(program.replace(line, reading), tmp_path, "--fit", "1KiB")
+
+    assert "gradients freed earlier" not in json.dumps(figures)
+    assert "free gradients" not in json.dumps(figures)
+
+
+@pytest.mark.slow
 def test_optimizers_step_inside_backward(tmp_path: Path) -> None:
     """Gradients are never there together; parameters are compared, as there is no gradient after backward."""
     peak = planned(STEPPING, tmp_path, "--fit", "1GiB")[1]["peak_bytes"]
@@ -332,6 +375,7 @@ def test_optimizers_step_inside_backward(tmp_path: Path) -> None:
     best = figures["plans"][0]
 
     assert best["change"] == "step optimizer inside backward, parameter by parameter"
+    assert [change["kind"] for change in best["changes"]] == ["step in backward"]
     assert best["peak_bytes"] == best["measured_peak_bytes"] <= peak - 10_000
     assert (best["flops_ratio"], best["compared"], best["num_gradients"], best["bit_equal"]) == (
         1, "parameters", 6, True)  # fmt: skip

@@ -27,6 +27,7 @@ class Block(NamedTuple):
     paths: tuple[str, ...]  # in the order of the model
     saved_bytes: int
     keeps_statistics: bool
+    unrepeatable: str  # why its modules cannot be computed again; empty: they can
 
     def checkpointed(self, paths: Sequence[str], kept: tuple[str, ...] = ()) -> Checkpoint:
         """Checkpoint some of them."""
@@ -58,6 +59,7 @@ def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
             paths=tuple(use.path for use in alike),
             saved_bytes=sum(use.saved_bytes for use in alike),
             keeps_statistics=any(use.keeps_statistics for use in alike),
+            unrepeatable=next((use.unrepeatable for use in alike if use.unrepeatable), ""),
         )
         for alike in groups.values()
         if _is_worth_it(alike, total)

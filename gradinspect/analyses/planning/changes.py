@@ -28,6 +28,7 @@ class ModuleUse(Record, frozen=True):
     has_parts: bool = False  # submodules
     keeps_statistics: bool = False  # batch norms inside it update running statistics
     writes_input: bool = False  # so that it cannot be computed again from what it was given
+    unrepeatable: str = ""  # why it gives something else when it runs again: "draws from Python's random"
     parts: tuple[SequencePart, ...] = ()  # of a Sequential, in the order in which they run
 
 

@@ -36,7 +36,7 @@ def first_estimate(plain: PlanOutcome, uses: Iterable[ModuleUse], limit: int) ->
 
 def _changes(uses: Sequence[ModuleUse]) -> Iterator[tuple[ModuleChange, int]]:
     """Yield changes, and the bytes that each is expected to free."""
-    for block in blocks_of([use for use in uses if use.has_parts]):
+    for block in blocks_of([use for use in uses if use.has_parts and not use.unrepeatable]):
         for number in range(1, len(block.paths) + 1):
             yield block.checkpointed(block.paths[:number]), _freed(block, number)
     for sequence in sequences_of(uses):

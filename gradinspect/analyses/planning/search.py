@@ -41,6 +41,7 @@ from gradinspect.analyses.planning.segments import FlatSequence, sequences_of
 from gradinspect.analyses.structure.name_folding import pattern_of
 from gradinspect.graph import Record
 
+_NOT_PUT_BACK = "which a checkpoint does not put back"
 _RECOMPUTED = "CheckpointError"  # of torch.utils.checkpoint: not the same tensors were made again
 _CACHE = (
     " The modules did not make the same tensors when they ran again: something outside of them had changed, such as "
@@ -104,6 +105,7 @@ class PlanSearch:
         """
         self._limit = limit
         self._blocks = blocks_of(uses)
+        self._repeatable = tuple(block for block in self._blocks if not block.unrepeatable)
         self._kept = kept
         self._sequences = sequences_of(uses)
         self._measure = measure
@@ -148,7 +150,9 @@ class PlanSearch:
             lowest=self._lowest(),
             num_runs=len(self._outcomes),
             tried=tuple(dict.fromkeys(change.kind_name for plan in self._outcomes for change in plan.changes)),
-            refused=tuple(dict.fromkeys((*self._refused, *failed_checkpoints(self._outcomes)))),
+            refused=tuple(
+                dict.fromkeys((*self._refused, *failed_checkpoints(self._outcomes), *self._unrepeatable(plain)))
+            ),
             is_cut=is_cut,
         )
 
@@ -198,17 +202,17 @@ class PlanSearch:
             self._try_blocks()
             segments = [self._try_segments(sequence) for sequence in self._sequences]
             if not self._has_fitting():
-                self._combine(Block.checkpointed, segments)
+                self._combine(Block.checkpointed, self._repeatable, segments)
 
     def _try_way(self, way: _Way) -> None:
         """Change modules in one way: each block by itself, then blocks together; as little as fits."""
         if self._fits(self._of()):
             return
-        fitting = [block for block in self._reaching() if self._fits(self._of(way(block, block.paths)))]
+        fitting = [block for block in self._reaching(self._blocks) if self._fits(self._of(way(block, block.paths)))]
         for block in fitting:
             self._fewest(block, partial(way, block))
         if not fitting:
-            self._combine(way)
+            self._combine(way, self._blocks)
 
     def _try_autocast_besides(self) -> None:
         """Run modules under autocast besides what the lowest peak without it was reached with, such as checkpoints."""
@@ -254,9 +258,20 @@ class PlanSearch:
             elif not outcome.failure:
                 self._spare.extend(group)
 
+    def _unrepeatable(self, plain: PlanOutcome) -> Iterator[str]:
+        """Say which blocks were not checkpointed, and why: the outermost ones, if anything had to be tried."""
+        if self._fits(plain):
+            return
+        named: list[ModuleChange] = []
+        for block in self._blocks:
+            change = block.checkpointed(block.paths)
+            if block.unrepeatable and not any(_overlaps(change, other) for other in named):
+                named.append(change)
+                yield f"Not possible: {change.describe('x')}. Its forward {block.unrepeatable}, {_NOT_PUT_BACK}."
+
     def _try_blocks(self) -> None:
         """Checkpoint each block by itself, as a whole, then as little of it as fits."""
-        for block in self._reaching():
+        for block in self._reaching(self._repeatable):
             if not self._fits(self._of(block.checkpointed(block.paths))):
                 continue  # what is kept would only come on top
             keeping = self._of(block.checkpointed(block.paths, self._kept)) if self._kept else None
@@ -267,10 +282,10 @@ class PlanSearch:
             if keeping is not None and not fits_kept and keeping.peak_bytes < self._of().peak_bytes:
                 self._fewest(block, block.checkpointed, rest=partial(block.checkpointed, kept=self._kept))
 
-    def _reaching(self) -> list[Block]:
+    def _reaching(self, blocks: Iterable[Block]) -> list[Block]:
         """List the blocks that hold as much as there is too much: what a block does not hold, it cannot free."""
         excess = self._of().peak_bytes - self._limit
-        return [block for block in self._blocks if block.saved_bytes >= excess]
+        return [block for block in blocks if block.saved_bytes >= excess]
 
     def _fewest(
         self,
@@ -326,9 +341,9 @@ class PlanSearch:
         fits = self._fits(outcome)
         return bool(outcome.failure), 0 if fits else outcome.peak_bytes, outcome.flops
 
-    def _combine(self, way: _Way, others: Sequence[ModuleChange] = ()) -> None:
+    def _combine(self, way: _Way, blocks: Sequence[Block], others: Sequence[ModuleChange] = ()) -> None:
         """Change one block after the other, or something else, the most helpful first, until it fits."""
-        whole = [*(way(block, block.paths) for block in self._blocks), *others]
+        whole = [*(way(block, block.paths) for block in blocks), *others]
         inner = {number for number, change in enumerate(whole) if _is_inside_one(change, whole[:number])}
         outer = [number for number in range(len(whole)) if number not in inner]
         order = [*sorted(outer, key=lambda number: self._of(whole[number]).peak_bytes), *sorted(inner)]
@@ -341,8 +356,8 @@ class PlanSearch:
             if outcome.failure or outcome.peak_bytes >= best.peak_bytes:
                 continue
             if self._fits(outcome):
-                if number < len(self._blocks):
-                    self._fewest(self._blocks[number], partial(way, self._blocks[number]), *taken)
+                if number < len(blocks):
+                    self._fewest(blocks[number], partial(way, blocks[number]), *taken)
                 return
             taken.append(whole[number])
             best = outcome

@@ -55,6 +55,7 @@ def sequences_of(uses: Iterable[ModuleUse]) -> tuple[FlatSequence, ...]:
     """List the Sequentials that hold much, those that hold most first."""
     uses = tuple(uses)
     total = sum(use.saved_bytes for use in uses if not use.path)
-    found = [FlatSequence(use) for use in uses if use.parts and use.saved_bytes > MIN_SHARE * total]
+    large = [use for use in uses if use.parts and use.saved_bytes > MIN_SHARE * total]
+    found = [FlatSequence(use) for use in large if not use.unrepeatable]
     found = [sequence for sequence in found if sequence.most_segments > 1]
     return tuple(sorted(found, key=lambda sequence: -sequence.use.saved_bytes)[:MAX_SEQUENCES])

@@ -9,6 +9,7 @@ from gradinspect.analyses.planning.changes import ModuleUse, NamedPlace, Sequenc
 from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.planning.outermost_modules import OutermostModules
+from gradinspect.observers.planning.unrepeatable import Unrepeatable
 from gradinspect.observers.planning.written_inputs import WrittenInputs
 from gradinspect.recording.modules import called_around
 from gradinspect.recording.names.names import module_paths
@@ -25,6 +26,7 @@ class ModuleUses:
         self._run = run
         self._modules = modules
         self.written = WrittenInputs()
+        self.unrepeatable = Unrepeatable()
 
     @property
     def roots(self) -> tuple[NamedPlace, ...]:
@@ -45,40 +47,38 @@ class ModuleUses:
         self.uses = tuple(
             use
             for number, root in self._modules.alive()
-            for use, module in _uses_in(number, root, by_module, self.written)
+            for use, module in self._uses_in(number, root, by_module)
             if id(module) in called
         )
 
-
-def _uses_in(
-    number: int, root: nn.Module, saved: dict[int, int], written: WrittenInputs
-) -> list[tuple[ModuleUse, nn.Module]]:
-    paths = module_paths(root)
-    keeps = {
-        outer
-        for path, module in paths
-        if own_buffers(module).get("num_batches_tracked") is not None
-        for outer in containing_paths(path)
-    }
-    return [
-        (
-            ModuleUse(
-                root=number,
-                path=path,
-                class_name=type(module).__name__,
-                saved_bytes=saved.get(id(module), 0),
-                has_parts=bool(own_children(module)),
-                keeps_statistics=path in keeps,
-                writes_input=module in written,
-                parts=tuple(
-                    SequencePart(saved_bytes=saved.get(id(part), 0), writes_input=part in written)
-                    for part in _parts(module)
+    def _uses_in(self, number: int, root: nn.Module, saved: dict[int, int]) -> list[tuple[ModuleUse, nn.Module]]:
+        paths = module_paths(root)
+        keeps = {
+            outer
+            for path, module in paths
+            if own_buffers(module).get("num_batches_tracked") is not None
+            for outer in containing_paths(path)
+        }
+        return [
+            (
+                ModuleUse(
+                    root=number,
+                    path=path,
+                    class_name=type(module).__name__,
+                    saved_bytes=saved.get(id(module), 0),
+                    has_parts=bool(own_children(module)),
+                    keeps_statistics=path in keeps,
+                    writes_input=module in self.written,
+                    unrepeatable=self.unrepeatable.reason(module),
+                    parts=tuple(
+                        SequencePart(saved_bytes=saved.get(id(part), 0), writes_input=part in self.written)
+                        for part in _parts(module)
+                    ),
                 ),
-            ),
-            module,
-        )
-        for path, module in paths
-    ]
+                module,
+            )
+            for path, module in paths
+        ]
 
 
 def _parts(module: nn.Module) -> Iterator[nn.Module]:

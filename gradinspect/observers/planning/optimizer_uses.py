@@ -50,6 +50,7 @@ class OptimizerUses:
         self._updated: MutableMapping[Optimizer, tuple[ParameterSize, ...]] = WeakIdKeyDictionary()
         self.names: list[str] = []  # of their classes
         self.refused = ""  # why they cannot step inside backward
+        self.keeps_gradients = False  # the program takes gradients after the step that has used them
 
     @property
     def other_states(self) -> tuple[OtherState, ...]:
@@ -114,7 +115,7 @@ class OptimizerUses:
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Look at what a torch function is about to take."""
         phase = self._phases.phase
-        if self.refused or phase in ("setup", "optimizer"):
+        if phase in ("setup", "optimizer") or (self.refused and self.keeps_gradients):
             return
         name, owner = getattr(func, "__name__", ""), getattr(func, "__self__", None)
         if name in ("__get__", "__set__"):
@@ -124,6 +125,8 @@ class OptimizerUses:
             takes_gradient = False
             takes = phase == "after backward" and any(_is_parameter(value) for value in (*args, *kwargs.values()))
         if takes and not _is_cleared_by(sys._getframe(1)):
+            is_later = phase != "after backward" and self._phases.num_optimizer_steps > 0
+            self.keeps_gradients = self.keeps_gradients or (takes_gradient and name == "__get__" and is_later)
             what = "gradients" if takes_gradient else "parameters"
             self._refuse(f"the program takes {what} between backward and zero_grad()", sys._getframe(1))
 

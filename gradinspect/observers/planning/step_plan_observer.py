@@ -81,6 +81,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
                 stack.enter_context(OperatorCalls(*self._counted(), note=self.failed))
                 self._run.recorder.listeners.extend((self._loss, self._optimizers))
                 self._uses.written.attach(self._run.recorder, self.failed)
+                self._uses.unrepeatable.attach(self._run.recorder, self.failed)
             stack.enter_context(optimizer_steps(before=self._optimizers.step, note=self.failed))
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)
@@ -118,7 +119,9 @@ class StepPlanObserver(Observer[PlannedSteps]):
             self._steps.ledgers.forget_steps()
             self._is_branch = True
             listeners = self._run.recorder.listeners
-            listeners[:] = [one for one in listeners if one not in (self._loss, self._optimizers)]
+            listeners[:] = [
+                one for one in listeners if one not in (self._loss, self._optimizers, self._uses.unrepeatable)
+            ]
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a backward call as `fit` does, and at what the modules hold for it."""
@@ -165,7 +168,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
             products=tuple(sorted(self._tally.operators)),
             roots=self._uses.roots,
             uses=self._uses.uses,
-            release=self._zeroed.release,
+            release=None if self._optimizers.keeps_gradients else self._zeroed.release,
             stepping=self._optimizers.offer,
             without_foreach=self._optimizers.without_foreach,
             fused=self._optimizers.fused,

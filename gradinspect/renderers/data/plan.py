@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gradinspect.analyses.planning.changes import describe_plan, edits_of, is_exact
+from gradinspect.analyses.planning.changes import Change, describe_plan, edits_of, is_exact
 from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import (
     PlanReport,
@@ -54,10 +54,15 @@ def render_plan_json(report: PlanReport) -> str:
     })  # fmt: skip
 
 
+def _change(change: Change) -> dict[str, object]:
+    """Say of which kind a change is: several have the same fields."""
+    return {"kind": change.__struct_config__.tag, **{name: getattr(change, name) for name in change.__struct_fields__}}
+
+
 def _plan(report: PlanReport, outcome: PlanOutcome, *, is_tried: bool) -> dict[str, object]:
     plan: dict[str, object] = {
         "change": describe_plan(outcome.plan),
-        "changes": outcome.plan.changes,
+        "changes": [_change(change) for change in outcome.plan.changes],
         "peak_bytes": outcome.peak_bytes,
         "on": outcome.on or None,
         "held_bytes": outcome.held_bytes,

@@ -1,5 +1,6 @@
 """The search for the cheapest plan: on a model of memory that is a sum."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,6 +87,29 @@ def test_modules_that_differ_in_numbers_are_one_block() -> None:
     blocks = blocks_of(USES)
 
     assert [(block.class_name, len(block.paths)) for block in blocks] == [("Block", 8), ("MLP", 8)]
+
+
+def test_what_cannot_run_again_is_changed_in_other_ways() -> None:
+    """It is named once, by the outermost block, and what stands beside it is still checkpointed."""
+    reason = "draws from Python's random"
+    other = [ModuleUse(root=0, path=f"g.{n}", class_name="Other", saved_bytes=70, has_parts=True) for n in range(2)]
+    uses = [
+        *other,
+        *(
+            msgspec.structs.replace(use, unrepeatable=reason if use.class_name in {"GPT", "Block", "MLP"} else "")
+            for use in USES
+        ),
+    ]
+    search = PlanSearch(500, uses, KEPT, measured).run(measured(Plan()), ())
+    checkpointed = {path for one in (*search.front, search.lowest) for path, _, _ in modules(one)}
+
+    assert checkpointed == {"g.0"}
+    assert any(isinstance(change, HalfSaves) and "h.0" in change.paths for change in search.lowest.plan.changes)
+    assert search.refused == (
+        "Not possible: checkpoint h.0-7 Block x8. Its forward draws from Python's random, which a checkpoint does not "
+        "put back.",
+    )
+    assert PlanSearch(2000, uses, KEPT, measured).run(measured(Plan()), ()).refused == ()
 
 
 def test_what_fits_needs_no_change() -> None:

@@ -1,5 +1,7 @@
 """Where a Sequential is cut into segments."""
 
+import msgspec
+
 from gradinspect.analyses.planning.changes import ModuleUse, SequencePart
 from gradinspect.analyses.planning.segments import sequences_of
 
@@ -26,6 +28,13 @@ def test_no_segment_begins_with_a_module_that_writes_to_its_input() -> None:
     assert found.most_segments == 2
     assert found.in_segments(4).starts == (0, 3)
     assert sequences_of([sequence(10, 10, writing=(1,))]) == ()
+
+
+def test_what_cannot_run_again_is_not_cut() -> None:
+    """A part of it may be in any segment."""
+    whole = sequence(10, 10, 10)
+
+    assert sequences_of([msgspec.structs.replace(whole, unrepeatable="changes 'calls' of Block")]) == ()
 
 
 def test_only_sequentials_that_hold_much_are_cut() -> None:
