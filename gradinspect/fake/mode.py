@@ -41,10 +41,16 @@ _OTHER_MACHINE = "Run on a machine that has one, or use the CPU."
 _WITH_DATA = "Run one rank alone, with --world-size, or run without --fake; fit has --real."
 _WITH_VALUES = "Run without --fake; fit has --real."
 _NESTED = "shape_env must not be None"  # as torch 2.13 counts the lengths, torch/_subclasses/fake_tensor.py
+_OF_A_CLASS = "which is not a subclass of the requested type"  # torch/csrc/autograd/python_variable.cpp, torch 2.13
 _SENT = "the data of tensors, as communication between processes does, and fake tensors have none"
 _UNSUPPORTED = (  # words of an error, what is missing, and what to do
     ("but its data is not allocated yet", _SENT, _WITH_DATA),  # c10/core/TensorImpl.h, torch 2.13
     (_NESTED, "a nested tensor, whose rows have lengths that fake tensors do not know", _WITH_VALUES),
+    (
+        _OF_A_CLASS,
+        "a tensor of a class of its own, as lazy layers do, which cannot be made of a fake one",
+        _WITH_VALUES,
+    ),
     (NO_COMPRESSED, "a sparse tensor that cannot be fake", _WITH_VALUES),
     ("not linked with support for cuda", "CUDA: this build of PyTorch has no CUDA", _OTHER_BUILD),
     ("Found no NVIDIA driver", "CUDA: this machine has no CUDA device", _OTHER_MACHINE),

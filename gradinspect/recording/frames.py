@@ -15,7 +15,6 @@ from os.path import abspath
 from pathlib import Path, PureWindowsPath
 from threading import Lock
 from types import CodeType, FrameType
-from typing import Any
 
 import torch
 
@@ -85,6 +84,7 @@ def is_runner(file: str) -> bool:
 
 _UNKNOWN = object()
 MOST_FRAMES = 300  # of the user, the innermost: in a function that calls itself each call costs as much as it is deep
+_LONGEST_CHAIN = 2 * MOST_FRAMES
 
 
 class _KnownCode:
@@ -117,33 +117,43 @@ class FrameTable:
         Returns:
             The number of the innermost one, or None if no frame is the user's.
         """
-        codes = self._codes
-        chain: list[Any] = []  # of each of the user's frames, innermost first: the id of its code, its instruction
-        users: list[FrameType] = []
-        while frame is not None:
-            code = frame.f_code
-            known = codes.get(id(code))
+        codes, innermost = self._codes, frame
+        chain: list[int] = []  # of each of the user's frames, innermost first: the id of its code, its instruction
+        code: CodeType | None = None
+        known: _KnownCode | None = None
+        identity = 0
+        while frame is not None and len(chain) < _LONGEST_CHAIN:
+            if frame.f_code is not code:  # a function that calls itself is looked up once
+                code = frame.f_code
+                identity = id(code)
+                known = codes.get(identity)
             if known is None:
-                known = codes[id(code)] = _KnownCode(code)
+                known = codes[identity] = _KnownCode(code)
                 remember_loader(frame)  # the source may be in a zip file
                 self.has_handlers = self.has_handlers or (known.is_users and code.co_name == HANDLER)
             if known.is_users:
-                chain += (id(code), frame.f_lasti)
-                users.append(frame)
-                if len(users) == MOST_FRAMES:
-                    break
+                chain += (identity, frame.f_lasti)
             elif known.is_runner:
                 break
             frame = frame.f_back
         place = tuple(chain)
         number = self._places.get(place, _UNKNOWN)
         if number is _UNKNOWN:
-            number = None
-            with self._lock:
-                for user in reversed(users):
-                    number = self._intern(user.f_code, user.f_lineno, number)
-            self._places[place] = number
+            number = self._places[place] = self._intern_users(innermost, len(chain) // 2)
         return number  # type: ignore[return-value]  # known by now
+
+    def _intern_users(self, frame: FrameType | None, count: int) -> int | None:
+        """Intern that many of the user's frames, all of whose code is known."""
+        users: list[FrameType] = []
+        while frame is not None and len(users) < count:
+            if self._codes[id(frame.f_code)].is_users:
+                users.append(frame)
+            frame = frame.f_back
+        number = None
+        with self._lock:
+            for user in reversed(users):
+                number = self._intern(user.f_code, user.f_lineno, number)
+        return number
 
     def _intern(self, code: CodeType, line: int, caller: int | None) -> int:
         key = (code, line, caller)

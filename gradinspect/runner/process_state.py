@@ -91,13 +91,17 @@ class ProcessState:
         with Path(os.devnull).open("w") as null:
             dup2(null.fileno(), _STDOUT)
 
-    def restore(self) -> None:
-        """Restore our state for good: the program has ended. Its atexit handlers get the program's state back."""
+    def restore(self, *, was_stopped: bool = False) -> None:
+        """Restore our state for good: the program has ended. Its atexit handlers get the program's state back.
+
+        Args:
+            was_stopped: Whether it has ended because we have stopped it.
+        """
         if self._theirs is not None:
             return
         self._imports.restore()
         self._recursion.restore()
-        self._signals.restore()
+        self._signals.restore(was_stopped=was_stopped)
         _flush(_stream("stdout"))
         _flush(_stream("stderr"))
         self._theirs = _current_state()

@@ -3,8 +3,10 @@
 NOTE [Two recursion limits]
 Python counts frames from the outermost one of a thread, and has one limit for all threads. So while a program runs,
 the limit is the program's plus what we need: for our frames below it, for those between it and torch, and, while our
-own code runs on any thread, for that. The functions of `sys` that read and set the limit show the program its own
-limit; called after the program has ended, they behave like Python's.
+own code runs on any thread, for that. A call of a module adds a frame, as it does where a program has hooks, and so
+does `apply` of a custom Function under `check`; where these call themselves, it is one for each two to four of the
+program. The functions of `sys` that read and set the limit show the program its own limit; called after the program
+has ended, they behave like Python's.
 """
 
 import re
@@ -17,6 +19,7 @@ from gradinspect.torch_api.patching.forks import lock_of_process
 from gradinspect.torch_api.patching.patches import Patch, patched
 
 ON_TOP = 50  # frames and C calls between the program and torch
+PART_BETWEEN = 2  # at most every second frame is ours, of what calls itself through torch
 ROOM = 1000  # for our own code
 _AT_DEPTH = re.compile(r"recursion depth (\d+)")  # in the error for a limit that is too low
 
@@ -33,7 +36,8 @@ class _Limit:
         self.num_works = 0  # how many pieces of our own code are running
 
     def apply(self) -> None:
-        _set(self.of_program + max(self.added, default=0) + (ROOM if self.num_works else 0))
+        between = self.of_program // PART_BETWEEN if self.added else 0
+        _set(self.of_program + between + max(self.added, default=0) + (ROOM if self.num_works else 0))
 
 
 _limit = _Limit()

@@ -472,7 +472,7 @@ class Session(Generic[T]):
 
     def _restore(self) -> None:
         if getpid() == self._run.interceptor.pid:
-            self._process_state.restore()
+            self._process_state.restore(was_stopped=self._run.stopper.is_stopping)
 
 
 def _check_made(value: object, source: Expression) -> None:

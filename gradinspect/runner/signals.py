@@ -3,6 +3,12 @@
 A program may set an alarm as a time limit, or a handler that raises or exits. Neither should interrupt us: while we
 record or print, timers are paused, and a signal that the program handles is delayed until the program continues.
 
+NOTE [Timers of processor time]
+The kernel adds a tick of its clock, some milliseconds, to each timer of processor time that is set. A timer that was
+paused at each backward call would get further away with each, and never fire. So what was added is taken off again,
+and a timer that has less than a tick left is due: it fires no more exactly than that.
+Source: set_cpu_itimer in kernel/time/itimer.c, Linux 6.
+
 Only the main thread runs handlers, so other threads need no care. Names that a platform lacks are skipped: Windows has
 no timers and few signals.
 """
@@ -15,15 +21,19 @@ from threading import get_ident, main_thread
 from types import FrameType
 from typing import Any
 
-_TIMERS = tuple(
-    getattr(signal, name) for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF") if hasattr(signal, name)
-)
+_TIMERS: dict[Any, int] = {
+    getattr(signal, name): getattr(signal, fires)
+    for name, fires in (("ITIMER_REAL", "SIGALRM"), ("ITIMER_VIRTUAL", "SIGVTALRM"), ("ITIMER_PROF", "SIGPROF"))
+    if hasattr(signal, name)
+}  # what they send
 _MEANT_FOR_US = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE", "SIGCHLD") if hasattr(signal, name)
 )  # while we print, after the program
 _SIGNALS = tuple(signal.valid_signals())  # listed once: it takes longer than to ask for their handlers
 _handler_of, _set_handler, _raise = signal.getsignal, signal.signal, signal.raise_signal  # a program may replace them
 _set_timer: Any = getattr(signal, "setitimer", None)
+_timer_of: Any = getattr(signal, "getitimer", None)
+_AT_ONCE_S = 1e-6  # the shortest time that a timer can have
 _INTERRUPTS = signal.default_int_handler
 
 
@@ -50,11 +60,15 @@ class HeldSignals:
         for number, handler in self._theirs.items():
             _set_handler(number, handler)
         for timer, (seconds, interval) in self._timers.items():
-            if seconds:
-                _set_timer(timer, seconds, interval)
+            if seconds and _is_due(timer, seconds, interval):
+                self._note(_TIMERS[timer], None)
         missed, self._missed = self._missed, []
         for number in missed:
             _raise(number)
+
+    def drop_timers(self) -> None:
+        """Do not resume the timers: they were for what does not run any more."""
+        self._timers = {}
 
     def _wanted(self, number: int, handler: Any, ours: Mapping[int, Any] | None) -> Any:
         if ours is not None and (number in _MEANT_FOR_US or not callable(handler)):
@@ -65,6 +79,18 @@ class HeldSignals:
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if number not in self._missed:
             self._missed.append(number)
+
+
+def _is_due(timer: Any, seconds: float, interval: float) -> bool:
+    """Resume a timer; return whether it would have fired by now. NOTE [Timers of processor time]."""
+    _set_timer(timer, seconds, interval)
+    added = _timer_of(timer)[0] - seconds
+    if added <= 0:
+        return False
+    is_due = bool(seconds <= added)
+    left = interval if is_due else seconds
+    _set_timer(timer, max(left - added, _AT_ONCE_S) if left else 0, interval)
+    return is_due
 
 
 @contextmanager
@@ -90,11 +116,18 @@ class ProgramSignals:
         self._ours = _handlers()
         self._held: HeldSignals | None = None
 
-    def restore(self) -> None:
-        """Restore our handlers."""
+    def restore(self, *, was_stopped: bool = False) -> None:
+        """Restore our handlers.
+
+        Args:
+            was_stopped: Whether we have stopped the program. A timer that it would have ended itself, or that it has as
+                a time limit, might end the process while Python ends.
+        """
         faulthandler.cancel_dump_traceback_later()
         if _is_main_thread():
             self._held = HeldSignals(self._ours)
+            if was_stopped:
+                self._held.drop_timers()
 
     def hand_back(self) -> None:
         """Give the program's last handlers its signals."""

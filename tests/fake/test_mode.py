@@ -229,3 +229,24 @@ def test_real_tensors_are_shared_in_a_fake_run() -> None:
     with FakeRun(None):
         real.share_memory_()
     assert real.is_shared()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line",
+    ["layer = torch.nn.LazyLinear(3)", "torch.randn(3).as_subclass(Own)", "torch.Tensor._make_subclass(Own, x)"],
+)
+def test_a_tensor_of_a_class_of_its_own_is_named(line: str, tmp_path: Path) -> None:
+    """Instead of an error of torch's own about fake tensors; the sentence says what measures it."""
+    (tmp_path / "train.py").write_text(
+        f"import torch\nclass Own(torch.Tensor): pass\nx = torch.randn(3)\n{line}\n"
+        "torch.ones(3, requires_grad=True).sum().backward()\n"
+    )
+    done = gradinspect("fit", "train.py", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "(train.py:4) needs a tensor of a class of its own, as lazy layers do, which cannot be made of a fake one. "
+        "Run without --fake; fit has --real.\n"
+    )
+    assert "Traceback" not in done.stderr

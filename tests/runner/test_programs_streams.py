@@ -163,3 +163,29 @@ def test_warnings_of_a_backward_call_name_the_line_that_they_name_without_us(ver
 
     assert plain.stderr.count("UserWarning: call") == 18
     assert done.stderr == plain.stderr
+
+
+NO_FILES = """
+import os, resource, torch
+model = torch.nn.Linear(4, 1)
+model(torch.ones(2, 4)).sum().backward()
+resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+held = []
+try:
+    while True:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+except OSError as error:
+    print(error.errno)
+model(torch.ones(2, 4)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("verb", ["trace", "check", "grads", "memory"])
+def test_a_program_that_has_used_up_all_files_has_its_report(verb: str, tmp_path: Path) -> None:
+    """What is printed needs nothing that is still to be read."""
+    (tmp_path / "train.py").write_text(NO_FILES)
+    done = gradinspect(verb, "train.py", "--continue", cwd=tmp_path, is_new=True, is_measured=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("24\n")
+    assert "model(torch.ones(2, 4)).sum().backward()" in done.stdout or verb == "check"

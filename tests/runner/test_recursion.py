@@ -34,3 +34,50 @@ def test_a_backward_far_down_the_stack(verb: str, tmp_path: Path) -> None:
     assert plain.stdout.removesuffix("60 None\n") in done.stdout  # step prints before it
     assert done.stdout.endswith("60 None\n")
     assert "Mul" in done.stdout or "No problems found" in done.stdout or verb not in {"trace", "check"}
+
+
+DEEP = """
+import sys, torch
+from torch.utils.checkpoint import checkpoint
+
+class Itself(torch.nn.Module):
+    def forward(self, x, n):
+        return self(x, n - 1) if n else x * 2
+
+class Applied(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, n):
+        return Applied.apply(x, n - 1) if n else x * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+def checkpointed(x, n):
+    return checkpoint(checkpointed, x, n - 1, use_reentrant=True) if n else x * 2
+
+def deepest(function):
+    n = 1
+    while True:
+        try:
+            function(torch.ones(2, requires_grad=True), n).sum()
+        except RecursionError:
+            return n
+        n += 1
+
+sys.setrecursionlimit(300)
+for function in (Itself(), Applied.apply, checkpointed):
+    print(deepest(function))
+torch.ones(2, requires_grad=True).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("verb", ["trace", "check", "grads", "fit --real"])
+def test_what_calls_itself_through_torch_gets_as_deep(verb: str, tmp_path: Path) -> None:
+    """Modules, custom Functions and checkpoints: of each call, one frame may be ours."""
+    script = tmp_path / "itself.py"
+    script.write_text(DEEP)
+    depths = [int(line) for line in python(script).stdout.split()]
+    done = gradinspect(*verb.split(), script, "--continue", cwd=tmp_path)
+    reached = [int(line) for line in done.stdout.splitlines()[: len(depths)]]
+
+    assert all(plain <= ours for plain, ours in zip(depths, reached, strict=True))

@@ -50,6 +50,44 @@ def test_a_timer_stands_still() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+@needs_timers
+@pytest.mark.parametrize(("name", "fires"), [("ITIMER_VIRTUAL", "SIGVTALRM"), ("ITIMER_PROF", "SIGPROF")])
+def test_a_timer_of_processor_time_fires_however_often_it_is_held(name: str, fires: str) -> None:
+    """NOTE [Timers of processor time]: each pause added a tick of the kernel's clock. One that ends fires once."""
+    timer, number = getattr(signal, name), getattr(signal, fires)
+    fired: list[int] = []
+    before = signal.signal(number, lambda *_: fired.append(number))
+    try:
+        for interval in (0.01, 0):
+            fired.clear()
+            signal.setitimer(timer, 0.01, interval)
+            for _ in range(20_000):
+                with held_signals():
+                    pass
+                if len(fired) > 1:
+                    break
+
+            assert len(fired) == (2 if interval else 1)
+            assert interval or signal.getitimer(timer) == (0, 0)
+    finally:
+        signal.setitimer(timer, 0)
+        signal.signal(number, before)
+
+
+@needs_timers
+def test_a_program_that_we_have_stopped_has_no_timers_left() -> None:
+    """Python gives up its handlers while it ends, and the next tick would end the process by its signal."""
+    signal.setitimer(signal.ITIMER_REAL, 1000, 7)
+    try:
+        home = ProgramSignals()
+        home.restore(was_stopped=True)
+        home.hand_back()
+
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def test_an_error_of_a_handler_comes_out(caught: list[int]) -> None:
     """Where the program's own code continues."""
 

@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
+from rich.cells import cell_len
+
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.isolation import Imports
 from gradinspect.request import Request
 from gradinspect.source import Program, first_folder
+
+_WIDE = "\N{IDEOGRAPHIC SPACE}"  # its width is in that table
 
 
 def import_session(imports: Imports, program: Program, request: Request) -> ModuleType:
@@ -36,6 +40,7 @@ def import_session(imports: Imports, program: Program, request: Request) -> Modu
         raise _torch_import_error(imports, program, request, error) from None
     with without_collections():
         from gradinspect.runner import session  # noqa: PLC0415  # after torch, which it needs
+    cell_len(_WIDE)  # rich reads its table when it is needed first, and a program may leave no file to be opened
 
     return session
 

@@ -24,6 +24,7 @@ Source: VariableHooks::grad_fn in torch/csrc/autograd/variable.cpp, torch 2.13.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from sys import getrefcount
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -79,6 +80,7 @@ _SETS_MEMORY = frozenset((  # of its first argument, such as to what a worker ha
     torch.ops.aten.set_.source_Tensor,
 ))  # fmt: skip
 
+_MakerOf: TypeAlias = Callable[[], StorageMaker]  # of an operator
 _Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python
 
 
@@ -179,14 +181,16 @@ class StorageTracker(TorchDispatchMode):
         if func is _RECORD_STREAM:
             self._use_elsewhere(*args[:2])
         brought = self._note_real(func, args)
-        self._add_scratch(func, args, kwargs or {}, node)
-        with self._numbers_as_tensors(func, args, node):
+        # All that it makes is made by the same line, which costs as much to find as the stack is deep.
+        maker = cache(lambda: self._maker(str(func), node))
+        self._add_scratch(func, args, kwargs or {}, maker)
+        with self._numbers_as_tensors(func, args, node, maker):
             result = func(*args, **(kwargs or {}))
             is_set = func in _SETS_MEMORY and not isinstance(args[0], FakeTensor)
             twin_of = brought if shows_its_arguments(func) and not is_set else None
             for tensor in plain_tensors(result):
-                self._note(tensor, func, node, twin_of)
-            self._note_number(func, args, result, node)
+                self._note(tensor, maker, twin_of)
+            self._note_number(func, args, result, maker)
             return result
 
     def _begun(self) -> Any:
@@ -199,10 +203,10 @@ class StorageTracker(TorchDispatchMode):
             self._made_by_last.clear()
         return node
 
-    def _note_number(self, func: Any, args: tuple[Any, ...], result: Any, node: Any) -> None:
+    def _note_number(self, func: Any, args: tuple[Any, ...], result: Any, maker: _MakerOf) -> None:
         """Note a result whose node may keep a number. NOTE [Numbers that nodes keep]."""
         if func in _KEEPS_NUMBER and len(args) > 1 and is_one_of(args[1], (int, float)) and is_grad_enabled():
-            self._may_keep.append((ref(result), self._maker(str(func), node)))
+            self._may_keep.append((ref(result), maker()))
 
     def _count_kept_numbers(self) -> None:
         """Count the numbers that nodes keep as tensors. NOTE [Numbers that nodes keep]."""
@@ -220,11 +224,11 @@ class StorageTracker(TorchDispatchMode):
         if found is not None:
             self._ledgers.use_elsewhere(found[0], stream.stream_id)
 
-    def _add_scratch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: Any) -> None:
+    def _add_scratch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], maker: _MakerOf) -> None:
         """Count what a kernel has at its peak, its results included, before those are counted."""
         num_bytes = 0 if self._scratch is None else self._scratch.bytes_of(func, args, kwargs)
         if num_bytes:
-            self._ledgers.end(self._ledgers.begin(num_bytes, self._maker(str(func), node)))
+            self._ledgers.end(self._ledgers.begin(num_bytes, maker()))
 
     def _has_scratch(self, func: Any, num_bytes: int) -> None:
         """Count what a kernel had at its peak in a real step."""
@@ -235,7 +239,7 @@ class StorageTracker(TorchDispatchMode):
         """What the reader of the result must know."""
         return () if self._scratch is None else tuple(self._scratch.notes)
 
-    def _note(self, tensor: torch.Tensor, func: Any, node: Any, twin_of: Allocation | None) -> None:
+    def _note(self, tensor: torch.Tensor, maker: _MakerOf, twin_of: Allocation | None) -> None:
         """Add the memory of a result, unless it is known; it may have another size now."""
         storage = None if is_on_meta(tensor) else storage_of(tensor)
         if storage is None:
@@ -244,17 +248,17 @@ class StorageTracker(TorchDispatchMode):
         if found is None and twin_of is not None:
             self._follow(storage, twin_of, is_own=False)
         elif found is None:
-            self._add(tensor, storage, self._maker(str(func), node))
+            self._add(tensor, storage, maker())
         elif found[0].num_bytes != _size(storage):
-            self._ledgers.resize(found[0], _size(storage), self._maker(str(func), node))
+            self._ledgers.resize(found[0], _size(storage), maker())
 
     @contextmanager
-    def _numbers_as_tensors(self, func: Any, args: tuple[Any, ...], node: Any) -> Iterator[None]:
+    def _numbers_as_tensors(self, func: Any, args: tuple[Any, ...], node: Any, maker: _MakerOf) -> Iterator[None]:
         """Count the tensors that a kernel makes of the numbers it is given, while it runs."""
         sizes = _bytes_of_numbers(func, args) if self._counts_numbers else ()
         if sizes and node is not None and node.name() in _WITH_KEPT_NUMBER:
             sizes = sizes[1:]
-        allocations = [self._ledgers.begin(size, self._maker(str(func), node)) for size in sizes]
+        allocations = [self._ledgers.begin(size, maker()) for size in sizes]
         try:
             yield
         finally:

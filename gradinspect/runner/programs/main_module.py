@@ -8,7 +8,6 @@ Source: Modules/main.c and Lib/runpy.py, Python 3.11 to 3.14.
 import builtins
 import importlib
 import importlib.machinery
-import importlib.util
 import io
 import linecache
 import sys
@@ -35,40 +34,48 @@ class MainModule(NamedTuple):
 
     module: types.ModuleType
     code: types.CodeType | None = None
-    cells: tuple[Cell, ...] = ()  # of a notebook
+    cells: tuple[Cell, ...] | None = None  # of a notebook
+    found_by_runpy: str = ""  # its name after -m; "__main__" of a folder or a zip file
 
     def execute(self) -> None:
-        """Run its code, called by runpy if Python would do that: levels of warnings and tracebacks count its frames."""
-        code, spec = self.code, self.module.__spec__
-        runpy: Any = sys.modules.get("runpy")
-        is_inside = spec is not None and spec.name == "__main__"  # of a folder or a zip file
-        finder = "_get_main_module_details" if is_inside else "_get_module_details"
-        original = getattr(runpy, finder, None)
-        if code is None or spec is None or original is None:
-            exec(code or "", self.module.__dict__)  # noqa: S102  # the user's program
+        """Run its code as Python does. What runpy finds it runs, too: warnings and tracebacks count its frames.
+
+        Raises:
+            GradInspectError: There is no such module.
+        """
+        if self.code is not None:
+            exec(self.code, self.module.__dict__)  # noqa: S102  # the user's program
             return
-        found = (spec.name, spec, code)
+        runpy: Any = sys.modules["runpy"]
+        try:
+            runpy._run_module_as_main(self.found_by_runpy, self.found_by_runpy != "__main__")
+        except SystemExit as left:  # which runpy leaves with, too, if it finds nothing
+            if isinstance(left.__context__, runpy._Error):
+                raise _not_found(self.found_by_runpy, left.__context__) from None
+            raise
 
-        def find(*_words: object) -> tuple[object, ...]:
-            setattr(runpy, finder, original)
-            return found
 
-        setattr(runpy, finder, find)
-        runpy._run_module_as_main(spec.name, not is_inside)
+def _not_found(name: str, error: Exception) -> GradInspectError:
+    if error.__cause__ is not None:
+        return GradInspectError(
+            f"The module '{name}' cannot be imported: {error.__cause__}.", "Check its name and sys.path."
+        )
+    if str(error) == f"No module named {name}":
+        return GradInspectError(f"There is no module '{name}' to run.", "Check its name and the current directory.")
+    return GradInspectError(f"The module '{name}' cannot be run: {error}.", "Give another one, or a script.")
 
 
 def make_main_module(program: Script | Module, arguments: Sequence[str]) -> MainModule:
     """Make the module, store it in sys.modules, and set sys.argv and sys.orig_argv.
 
     Raises:
-        GradInspectError: There is no such module, or the file is not Python.
+        GradInspectError: The file is not Python.
     """
     words = ["-m", program.name] if isinstance(program, Module) else [str(program.path)]
     sys.orig_argv = [*_python_and_options(), *words, *arguments]
     if isinstance(program, Module):
         sys.argv = ["-m", *arguments]  # until it is found
-        made = _from_spec(_module_spec(program.name))
-        sys.argv[0] = str(made.module.__file__)
+        made = _from_runpy(program.name)
     else:
         sys.argv = [str(program.path), *arguments]
         if program.path == STDIN:
@@ -76,7 +83,7 @@ def make_main_module(program: Script | Module, arguments: Sequence[str]) -> Main
         elif is_notebook(program.path):
             made = _from_notebook(program.path)
         elif has_main_inside(program.path):
-            made = _from_spec(_spec_inside(program.path))
+            made = _from_runpy("__main__")
         else:
             made = _from_file(program.path.absolute(), program.numbers)
     sys.modules["__main__"] = made.module
@@ -102,13 +109,11 @@ def _new_module(**attributes: Any) -> types.ModuleType:
     return main
 
 
-def _from_spec(spec: importlib.machinery.ModuleSpec) -> MainModule:
-    """Make a module that python runs through runpy, which is therefore loaded."""
+def _from_runpy(name: str) -> MainModule:
+    """Make a module that runpy, which is therefore loaded, will fill."""
     importlib.import_module("runpy")
-    main = _new_module(
-        __spec__=spec, __loader__=spec.loader, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached
-    )
-    return MainModule(main, _code_of(spec.loader, spec.name))
+    main = _new_module(__spec__=None, __loader__=importlib.machinery.BuiltinImporter, __package__=None)
+    return MainModule(main, found_by_runpy=name)
 
 
 def _code_of(loader: Any, name: str) -> types.CodeType:
@@ -143,35 +148,6 @@ def _from_stdin() -> MainModule:
     loader = importlib.machinery.BuiltinImporter
     main = _new_module(__loader__=loader, __package__=None, __file__="<stdin>", __cached__=None)
     return MainModule(main, compile(source, "<stdin>", "exec", dont_inherit=True))
-
-
-def _spec_inside(path: Path) -> importlib.machinery.ModuleSpec:
-    spec = importlib.machinery.PathFinder.find_spec("__main__", [str(path.absolute())])
-    if spec is None:
-        raise GradInspectError(f"There is no '__main__.py' in '{path}'.", "Give a script in it.")
-    return spec
-
-
-def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
-    """Find a module as runpy does, which imports the packages it is in, and may warn of it."""
-    runpy: Any = importlib.import_module("runpy")
-    no_module = GradInspectError(f"There is no module '{name}' to run.", "Check its name and the current directory.")
-    try:
-        spec: importlib.machinery.ModuleSpec = runpy._get_module_details(name, _NotFoundError)[1]
-    except (ImportError, ValueError, _NotFoundError) as error:
-        cause = error.__cause__ if isinstance(error, _NotFoundError) else error
-        if cause is None:
-            raise no_module from None
-        raise GradInspectError(
-            f"The module '{name}' cannot be imported: {cause}.", "Check its name and sys.path."
-        ) from None
-    if not spec.has_location:
-        raise no_module
-    return spec
-
-
-class _NotFoundError(Exception):
-    """What runpy is to raise if there is no such module."""
 
 
 def _compile(loader: Any, path: Path, numbers: Sequence[tuple[str, int]]) -> types.CodeType:

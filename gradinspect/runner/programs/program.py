@@ -57,7 +57,7 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
         try:
             main = make_main_module(program, arguments)
             namespace = main.module.__dict__
-            if main.code is not None:
+            if main.cells is None:
                 main.execute()
             else:
                 run_cells(main.cells, namespace, lambda error: _show_error(error, stopper))
@@ -118,8 +118,7 @@ def _strip(traceback: types.TracebackType | None, is_kept: Callable[[str], bool]
         code = traceback.tb_frame.f_code
         if _calls_itself_by_our_mode(kept, code):
             del kept[-2:]
-        is_ours = code.co_filename.startswith((_OURS, "<frozen importlib"))
-        is_called_by_us = is_ours or (is_called_by_us and _is_at(code, _CALLS_OPERATOR))  # by our dispatch mode
+        is_called_by_us = code.co_filename.startswith(_OURS) or (is_called_by_us and _is_between(kept, code))
         if not is_called_by_us:
             kept.append(traceback)
         traceback = traceback.tb_next
@@ -145,6 +144,12 @@ def _calls_itself_by_our_mode(before: Sequence[types.TracebackType], code: types
     if len(before) < 2:  # the function, and the call of a mode
         return False
     return _is_at(before[-1].tb_frame.f_code, _CALLS_MODE) and before[-2].tb_frame.f_code is code
+
+
+def _is_between(before: Sequence[types.TracebackType], code: types.CodeType) -> bool:
+    """Return whether a function that we call calls the program: what starts it, and what our dispatch mode calls."""
+    starts = not before and code.co_filename.startswith("<frozen importlib")
+    return starts or _is_at(code, _CALLS_OPERATOR)
 
 
 def _is_at(code: types.CodeType, place: tuple[str, str]) -> bool:

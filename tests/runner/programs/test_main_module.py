@@ -106,7 +106,7 @@ def test_what_runpy_runs_is_called_by_runpy(words: str, tmp_path: Path) -> None:
     for folder in (package, tmp_path / "folder"):
         folder.mkdir()
         (folder / "__main__.py").write_text(f"{WARNING}1 / 0\n")
-    (package / "__init__.py").write_text(f"{WARNING.replace('(1, 2, 3, 9)', '(1, 2)')}from . import part\n")
+    (package / "__init__.py").write_text(f"{WARNING}from . import part\n")
     (package / "part.py").write_text(f"{WARNING}if __name__ == '__main__':\n    1 / 0\n")
     with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
         archive.writestr("__main__.py", f"{WARNING}1 / 0\n")
@@ -119,3 +119,83 @@ def test_what_runpy_runs_is_called_by_runpy(words: str, tmp_path: Path) -> None:
     assert "<frozen runpy>" in plain.stderr
     assert lines == plain.stderr.splitlines()
     assert sentence.startswith("gradinspect: The script failed before any backward call")
+
+
+FINDER = """
+import sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "missing":
+            raise ValueError("found by nobody")
+sys.meta_path.insert(0, Finder())
+import missing
+"""
+FAILING = {
+    "bad.py": "x = (\n",
+    "finder.py": FINDER,
+    "by_name.py": "import importlib\nimportlib.import_module('fails.part')\n",
+    "runs.py": "import runpy\nrunpy.run_module('package.bad', run_name='__main__')\n",
+    "package/__init__.py": "",
+    "package/bad.py": "x = (\n",
+    "fails/__init__.py": "1 / 0\n",
+    "fails/part.py": "",
+    "lacks/__init__.py": "import not_there\n",
+    "lacks/part.py": "",
+    "folder/__main__.py": "x = (\n",
+}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "bad.py",
+        "finder.py",
+        "by_name.py",
+        "runs.py",
+        "-m package.bad",
+        "-m fails.part",
+        "-m lacks.part",
+        "folder",
+        "app.pyz",
+    ],
+)
+def test_the_traceback_of_what_fails_while_it_is_found_is_pythons(words: str, tmp_path: Path) -> None:
+    """Also the frames of Python's import that it shows: those of a file that cannot be compiled, or of a finder."""
+    for name, text in FAILING.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
+        archive.writestr("__main__.py", "x = (\n")
+    plain = subprocess.run(
+        [sys.executable, *words.split()], capture_output=True, text=True, cwd=tmp_path, check=False, env=unmeasured()
+    )
+    done = gradinspect("trace", *words.split(), cwd=tmp_path, is_measured=False)
+    *lines, sentence = done.stderr.splitlines()
+
+    assert "Traceback" in plain.stderr or words == "bad.py"
+    assert lines == plain.stderr.splitlines()
+    assert sentence.startswith("gradinspect: The script failed before any backward call")
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nothing", "There is no module 'nothing' to run. Check its name and the current directory."),
+        ("nothing.inside", "The module 'nothing.inside' cannot be imported: No module named 'nothing'."),
+        (
+            "package",
+            "The module 'package' cannot be run: No module named package.__main__; 'package' is a package and cannot",
+        ),
+        ("sys", "The module 'sys' cannot be run: No code object available for sys."),
+    ],
+)
+def test_a_module_that_cannot_be_run_is_named(name: str, sentence: str, tmp_path: Path) -> None:
+    """In one sentence, with what runpy says of it."""
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    done = gradinspect("trace", "-m", name, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"gradinspect: {sentence}")
+    assert len(done.stderr.splitlines()) == 1
