@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent.parent
+QUICK = "not slow and not sweep"
+QUICK_EXAMPLES = 33  # of 100
 MANY = 500  # tests, of which some make an optimizer
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other by spinning slow all others down
@@ -24,6 +26,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("CI", settings.get_profile("any machine"), derandomize=True, database=None)
 settings.load_profile("CI" if os.environ.get("CI") == "true" else "any machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw a third of the examples in the quick run, as addopts in pyproject.toml have it; any other run draws all."""
+    if config.option.markexpr == QUICK:
+        settings.register_profile("quick", settings.default, max_examples=QUICK_EXAMPLES)
+        settings.load_profile("quick")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,4 +1,7 @@
-"""A process that has imported torch, and forks itself for every command that it is sent. See runs.py."""
+"""A process that has imported torch, and forks itself for every command that it is sent. See runs.py.
+
+Asked to, it forks another such process, which has imported our package, too: torch is imported once for both.
+"""
 
 import atexit
 import contextlib
@@ -23,16 +26,21 @@ def serve(connection: socket.socket) -> dict[str, Any]:
         message, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
         if not message:
             os._exit(0)
+        request: dict[str, Any] = json.loads(message)
         pid = os.fork()
         if pid == 0:
             connection.close()
+            if request.get("serves"):
+                connection = with_ours(streams[0])
+                continue
             for number, stream in enumerate(streams):
                 os.dup2(stream, number)
                 os.close(stream)
-            request: dict[str, Any] = json.loads(message)
             return request
         for stream in streams:
             os.close(stream)
+        if request.get("serves"):
+            continue
         connection.send(f"{pid}\n".encode())
         connection.send(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
 
@@ -67,6 +75,25 @@ def import_ours() -> None:
     own_imports: Any = importlib.import_module("gradinspect.cli.running.own_imports")
     packages = [found.name for found in pkgutil.iter_modules(ours.__path__) if found.ispkg]
     own_imports.import_packages([name for name in packages if name not in ("explorer", "trainers")])
+    if not HAS_TRITON:  # torch._dynamo is there
+        dynamo: Any = importlib.import_module("gradinspect.torch_api.dynamo")
+        dynamo.never_compiled(ours)  # for all forks: it is most of what a short run takes
+
+
+def with_ours(stream: int) -> socket.socket:
+    """Become a process that has imported our package, and answers on another connection."""
+    import_ours()
+    prepare_forks()
+    return socket.socket(fileno=stream)
+
+
+def prepare_forks() -> None:
+    """Do once what each fork would do: look through all objects, and write what importing ran."""
+    if not HAS_TRITON:  # its objects must not outlive a fork
+        gc.collect()
+        gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
+    measure_each_fork_alone()
+    keep_libraries_of_torch()
 
 
 def measure_each_fork_alone() -> None:
@@ -78,8 +105,9 @@ def measure_each_fork_alone() -> None:
     if measured is not None:
         measured.save()
         folders = [os.path.abspath(folder) for folder in measured.get_option("run:source_dirs")]  # noqa: PTH100
-        measured.set_option("run:source_dirs", [])
-        measured.set_option("run:include", [f"{folder}/*" for folder in folders])
+        if folders:  # else it was done in the process that this one is a fork of
+            measured.set_option("run:source_dirs", [])
+            measured.set_option("run:include", [f"{folder}/*" for folder in folders])
 
 
 def keep_libraries_of_torch() -> None:
@@ -139,12 +167,6 @@ if __name__ == "__main__":
         importlib.import_module(name)
     if not HAS_TRITON:  # torch._dynamo loads it, and its objects must not outlive a fork
         importlib.import_module("torch._dynamo")
-    if sys.argv[2:]:
-        import_ours()
     importlib.import_module("torch").manual_seed(0)  # chance seeds it: the forks of two such processes are compared
-    if not HAS_TRITON:  # as above
-        gc.collect()
-        gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
-    measure_each_fork_alone()
-    keep_libraries_of_torch()
+    prepare_forks()
     answer(socket.socket(fileno=int(sys.argv[1])))

@@ -2,9 +2,9 @@
 
 NOTE [A process of its own]
 Each run is a process of its own, but nearly all of what a process costs here is importing torch. So the first run
-starts one that has imported it, and our package, and each run is a fork of that, with its own arguments, folder,
-environment and streams. What Python reads only as it starts (PYTHONIOENCODING, the hash seed), and what depends on when
-our modules are imported, needs `is_new`.
+starts one that has imported it, a fork of which imports our package, and each run is a fork of one of the two, with its
+own arguments, folder, environment and streams. What Python reads only as it starts (PYTHONIOENCODING, the hash seed),
+and what depends on when our modules are imported, needs `is_new`.
 
 NOTE [Runs that see coverage]
 Where coverage is measured, it is in each process: its modules are loaded before those of the program, and it calls what
@@ -22,10 +22,21 @@ import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 SERVER = Path(__file__).parent / "fork_server.py"
 PATIENCE_S = 300.0
 MEASURING = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
+
+
+class _Request(NamedTuple):
+    """What a fork shall do."""
+
+    words: list[str]
+    folder: str
+    environment: dict[str, str]
+    is_script: bool = False
+    absent: Sequence[str] = ()
 
 
 def gradinspect(
@@ -51,7 +62,8 @@ def gradinspect(
     environment = {**(os.environ if is_measured else unmeasured()), "COLUMNS": "80", **variables}
     words = list(map(str, arguments))
     if not is_new and not any(name.startswith("PYTHON") for name in variables):
-        return _fork(["gradinspect", *words], str(cwd or Path.cwd()), environment, typed, absent=absent)
+        request = _Request(["gradinspect", *words], str(cwd or Path.cwd()), environment, absent=absent)
+        return _fork(_server() if absent else _server_with_ours(), request, typed)
     return subprocess.run(
         [sys.executable, "-m", "gradinspect", *words], input=typed, capture_output=True, text=True, timeout=PATIENCE_S,
         check=False, cwd=cwd, env=environment,
@@ -59,11 +71,12 @@ def gradinspect(
 
 
 def python(
-    script: Path, *words: str, cwd: Path | None = None, is_measured: bool = True
+    script: Path, *words: str, cwd: Path | None = None, is_measured: bool = True, has_ours: bool = False
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a script as its author does."""
+    """Run a script as its author does; `has_ours` where it may find our package imported, as it needs that anyway."""
     environment = dict(os.environ) if is_measured else unmeasured()
-    return _fork([str(script), *words], str(cwd or Path.cwd()), environment, "", is_script=True)
+    request = _Request([str(script), *words], str(cwd or Path.cwd()), environment, is_script=True)
+    return _fork(_server_with_ours() if has_ours else _server(), request)
 
 
 def unmeasured() -> dict[str, str]:
@@ -72,15 +85,25 @@ def unmeasured() -> dict[str, str]:
 
 
 @cache
-def _server(*, has_ours: bool) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
+def _server() -> socket.socket:
     """Start the process that forks; it ends when the tests do."""
     ours, theirs = socket.socketpair()
-    command = [sys.executable, str(SERVER), str(theirs.fileno()), *(["ours"] if has_ours else [])]
-    same = {**os.environ, "PYTHONHASHSEED": "0"}  # in both processes, whose forks are compared
-    process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=same)
+    fixed = {**os.environ, "PYTHONHASHSEED": "0"}  # runs are compared
+    process = subprocess.Popen(
+        [sys.executable, str(SERVER), str(theirs.fileno())], pass_fds=[theirs.fileno()], env=fixed
+    )
     theirs.close()
     atexit.register(_end, ours, process)
-    return ours, process
+    return ours
+
+
+@cache
+def _server_with_ours() -> socket.socket:
+    """Start a fork of it that imports our package; it ends when the tests do."""
+    ours, theirs = socket.socketpair()
+    socket.send_fds(_server(), [json.dumps({"serves": True}).encode()], [theirs.fileno()])
+    theirs.close()
+    return ours
 
 
 def _end(ours: socket.socket, process: "subprocess.Popen[bytes]") -> None:
@@ -88,26 +111,10 @@ def _end(ours: socket.socket, process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _fork(
-    words: list[str],
-    folder: str,
-    environment: dict[str, str],
-    typed: str,
-    *,
-    is_script: bool = False,
-    absent: Sequence[str] = (),
-) -> "subprocess.CompletedProcess[str]":
-    server, _ = _server(has_ours=not is_script and not absent)
+def _fork(server: socket.socket, request: "_Request", typed: str = "") -> "subprocess.CompletedProcess[str]":
     pipes = [os.pipe() for _ in range(3)]
     (stdin, feed), (output, stdout), (errors, stderr) = pipes
-    request = {
-        "words": words,
-        "folder": folder,
-        "environment": environment,
-        "is_script": is_script,
-        "absent": list(absent),
-    }
-    socket.send_fds(server, [json.dumps(request).encode()], [stdin, stdout, stderr])
+    socket.send_fds(server, [json.dumps(request._asdict()).encode()], [stdin, stdout, stderr])
     for theirs in (stdin, stdout, stderr):
         os.close(theirs)
     pid = int(_line(server))
@@ -122,7 +129,7 @@ def _fork(
         reader.join()
     code = int(_line(server))
     timer.cancel()
-    return subprocess.CompletedProcess(words, code, read[output], read[errors])
+    return subprocess.CompletedProcess(request.words, code, read[output], read[errors])
 
 
 def _line(server: socket.socket) -> bytes:

@@ -4,6 +4,7 @@ from functools import cache
 from typing import get_args
 
 from factories import graph, leaf, op, saved
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from gradinspect.graph import (
@@ -31,6 +32,14 @@ from gradinspect.graph import (
     Storage,
     TensorInfo,
 )
+
+ALL_EXAMPLES = 100  # that hypothesis draws, unless a test says another number
+
+
+def examples(number: int) -> int:
+    """Return how many examples a test draws in this run, of those that it draws if all are asked for: see conftest."""
+    return max(1, number * settings().max_examples // ALL_EXAMPLES)
+
 
 OTHER_NODE_KINDS = [kind for kind in get_args(NodeKind) if kind != "accumulate_grad"]
 OTHER_SAVED_KINDS = [kind for kind in get_args(SavedKind) if kind != "tensor"]

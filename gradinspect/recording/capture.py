@@ -16,7 +16,7 @@ from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node
 from gradinspect.recording.compilation import run_in_eager, with_compilation
 from gradinspect.recording.compiled import open_compiled
 from gradinspect.recording.frames import FrameTable, file_of, this_folder, user_frames
-from gradinspect.recording.modules import assign_modules
+from gradinspect.recording.modules import assign_modules, name_parameters_of_calls
 from gradinspect.recording.names.names import Names, collect_names
 from gradinspect.recording.names.variables import Variable, named_model, variables_from
 from gradinspect.recording.nodes import NodeRecorder
@@ -210,6 +210,7 @@ def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:
     names = collect_names(leaves, called, variables, gone)
     if recorder is not None:
         names.inputs = recorder.inputs.storage_keys()
+        name_parameters_of_calls(recorder, names, leaves)
     return names
 
 

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
+import torch
+
 from gradinspect.graph import THREAD_SPAN, ModuleCall
 from gradinspect.recording.names.names import Names
 from gradinspect.recording.recorder import Recorder
@@ -32,22 +34,89 @@ def assign_modules(
             place = _caller(recorder, place)  # noqa: PLW2901  # walk up the callers
     index = {place: position for position, place in enumerate(sorted(used))}
     index[NOWHERE] = NOWHERE
-    calls: Counter[int] = Counter()
+    calls: Counter[int | str] = Counter()  # of a module, or of all that have no path of their own, but the same one
+    paths = PathsOfCalls(recorder, names)
     records = []
     for place in sorted(used):
         module = recorder.without_wrapper(_window(recorder, place).module)
-        calls[module] += 1
-        path, class_name = recorder.module_name(module, names)
+        path = paths.of(place)
+        same = path if recorder.module_path(module, names) is None else module
+        calls[same] += 1
         parent = index[_caller(recorder, place)]
         records.append(
             ModuleCall(
                 path=path,
-                class_name=class_name,
-                call=calls[module],
+                class_name=recorder.class_name(module),
+                call=calls[same],
                 parent=None if parent == NOWHERE else parent,
             )
         )
     return [None if place == NOWHERE else index[place] for place in of_nodes], tuple(records)
+
+
+class PathsOfCalls:
+    """Paths of the modules that are called: of one that forward makes, that of the call it is made in, and its class.
+
+    `layers.0.attn.Linear`; a second one of that class in the same call is `layers.0.attn.Linear#2`, if it has
+    parameters: else nothing needs to be told apart.
+    """
+
+    def __init__(self, recorder: Recorder, names: Names) -> None:
+        """Share what has seen the calls, and the paths of modules."""
+        self._recorder, self._names = recorder, names
+        self._made: dict[int, dict[int, int]] = {}  # thread -> module without a path -> its number in its call
+
+    def of(self, place: int) -> str:
+        """Return the path of the module of a call, given its place: `Recorder.running_call`."""
+        parts = []
+        while place != NOWHERE:
+            path = self._recorder.module_path(_window(self._recorder, place).module, self._names)
+            caller = _caller(self._recorder, place)
+            parts.append(self._made_name(place, caller) if path is None else path)
+            place = NOWHERE if path is not None else caller
+        return ".".join(filter(None, reversed(parts)))
+
+    def own(self, place: int) -> str:
+        """Return the path of the module itself; of one without, its class."""
+        path = self._recorder.module_path(_window(self._recorder, place).module, self._names)
+        return self._made_name(place, _caller(self._recorder, place)) if path is None else path
+
+    def _made_name(self, place: int, caller: int) -> str:
+        module = _window(self._recorder, place).module
+        class_name = self._recorder.class_name(module)
+        number = 1 if caller == NOWHERE else self._numbers(place // THREAD_SPAN).get(module, 1)
+        return class_name if number == 1 else f"{class_name}#{number}"
+
+    def _numbers(self, thread: int) -> dict[int, int]:
+        """Count the modules without a path, of each class in each call."""
+        if thread not in self._made:
+            seen: Counter[tuple[int, str]] = Counter()
+            numbers = self._made[thread] = {}
+            for place, window in enumerate(self._recorder.others.record_of(thread).module_windows):
+                if window.module in numbers or not self._needs_number(window.module):
+                    continue
+                key = _caller(self._recorder, thread * THREAD_SPAN + place), self._recorder.class_name(window.module)
+                seen[key] += 1
+                numbers[window.module] = seen[key]
+        return self._made[thread]
+
+    def _needs_number(self, module: int) -> bool:
+        has_parts = module in self._recorder.kept_names.with_parts
+        return has_parts and self._recorder.module_path(module, self._names) is None
+
+
+def name_parameters_of_calls(recorder: Recorder, names: Names, leaves: Sequence[torch.Tensor]) -> None:
+    """Name parameters of modules that forward makes, which are part of no model, after the call that makes them."""
+    nameless = {id(leaf) for leaf in leaves if names.of_leaf(leaf).name is None}
+    if not nameless:
+        return
+    paths = PathsOfCalls(recorder, names)
+    places: dict[int, int] = {}
+    for place, window in enumerate(recorder.module_windows):
+        places.setdefault(window.module, place)
+    for tensor, module, name in recorder.kept_names.own_of(nameless):
+        if module in places:
+            names.add_leaf(tensor, f"{paths.of(places[module])}.{name}")
 
 
 class CalledPaths:
@@ -58,8 +127,9 @@ class CalledPaths:
 
     def __init__(self, recorder: Recorder, names: Names) -> None:
         """Share what has seen the calls, and the paths of modules."""
-        self._recorder, self._names = recorder, names
+        self._recorder = recorder
         self._known: dict[int, str] = {}
+        self._paths = PathsOfCalls(recorder, names)
 
     def of(self, place: int) -> str:
         """Return the path of a call, given its place: `Recorder.running_call`."""
@@ -75,18 +145,15 @@ class CalledPaths:
         return self._known[place]
 
     def _within(self, place: int, caller: int) -> str:
-        path = self._own(place)
+        path = self._paths.own(place)
         if caller == NOWHERE:
             return path
-        outer, own = self._known[caller], self._own(caller)
+        outer, own = self._known[caller], self._paths.own(caller)
         if not outer or not path:
             return path
         if path.startswith(f"{own}."):
             return outer + path[len(own) :]
         return f"{outer}.{path.rpartition('.')[2] if own else path}"
-
-    def _own(self, place: int) -> str:
-        return self._recorder.module_name(_window(self._recorder, place).module, self._names)[0]
 
 
 def called_around(recorder: Recorder, place: int) -> set[int]:

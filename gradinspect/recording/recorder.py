@@ -371,6 +371,7 @@ class Recorder:
                 self._class_names.append(type(module).__name__)
                 self.modules.append(ref(module))
                 self._module_numbers[id(module)] = number
+                self.kept_names.note_own(module, number)
                 if wrapped is not None:
                     self._wrapped[number] = wrapped
         return number
@@ -391,16 +392,17 @@ class Recorder:
         modules = (self.modules[number]() for number in outermost)
         return [module for module in modules if module is not None]
 
-    def module_name(self, number: int, names: Names) -> tuple[str, str]:
-        """Return the path and class of a called module, even if it is gone; a wrapper of torch.compile has no own."""
+    def module_path(self, number: int, names: Names) -> str | None:
+        """Return the path of a called module, even if it is gone; None for one that is part of no model."""
         number = self.without_wrapper(number)
         module = self.modules[number]()
-        class_name = self._class_names[number]
         if module is not None:
-            path = names.module_paths.get(id(module))
-        else:
-            path = names.gone_paths.get(number, self.kept_names.path_of(number))
-        return (class_name if path is None else path), class_name
+            return names.module_paths.get(id(module))
+        return names.gone_paths.get(number, self.kept_names.path_of(number))
+
+    def class_name(self, number: int) -> str:
+        """Return the class of a called module, even if it is gone; a wrapper of torch.compile has no own."""
+        return self._class_names[self.without_wrapper(number)]
 
     @property
     def running_module(self) -> int | None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from factories import graph, leaf, op, product_plus_two, saved
 from hypothesis import given, settings
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.memory.saved_rows import saved_rows
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
@@ -99,7 +99,7 @@ def test_where_it_was_captured(kind: CaptureKind, number: int | None, frame: int
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(graphs())
 def test_figures_agree_with_each_other(record: Graph) -> None:
     """Parts add up to their totals, by classes, by origins and by rows of the saved table, whatever the graph."""

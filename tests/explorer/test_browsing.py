@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from msgspec.structs import replace
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.structure.folding import Scope
 from gradinspect.explorer.browsing import Browser
@@ -159,7 +159,7 @@ def with_leaves_last(drawn: Graph) -> Graph:
     )
 
 
-@settings(max_examples=40, deadline=None)  # it visits every node of each graph
+@settings(max_examples=examples(40), deadline=None)  # it visits every node of each graph
 @given(graphs().map(with_leaves_last), st.data())
 def test_each_node_can_be_reached(drawn: Graph, data: st.DataObject) -> None:
     """Whatever is open, going to a node ends in a row that tells it, and going back where one was before."""

@@ -158,7 +158,7 @@ def test_random_calls_are_undone(tmp_path: Path) -> None:
 def test_files_of_a_program_are_put_back(folder: Path, verb: str) -> None:
     """The program reads what it has written, and its files are those of before when the command has ended."""
     before = _digests(folder)
-    done = gradinspect(*verb.split(), "train.py", "--", "0", cwd=folder, is_new=True)
+    done = gradinspect(*verb.split(), "train.py", "--", "0", cwd=folder)
 
     assert done.returncode in (0, 1), done.stderr
     assert _digests(folder) == before

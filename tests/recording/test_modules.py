@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gradinspect.graph import ModuleCall
-from gradinspect.recording.modules import assign_modules, called_around
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.modules import PathsOfCalls, assign_modules, called_around
 from gradinspect.recording.names.names import Names
+from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.threads.threads import NOWHERE, ModuleWindow
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
@@ -124,3 +126,53 @@ def test_the_modules_whose_calls_a_place_is_in() -> None:
         model(torch.ones(1, 2))
 
     assert found == [[model, blocks[0], shared], [model, shared, blocks[1]]]
+
+
+class Making(nn.Module):
+    """A block that makes layers whenever it is called, as tutorials do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Make four layers, of which two are of one class and two have no parameters."""
+        for _ in range(2):
+            x = nn.Tanh()(nn.Linear(3, 3)(x))
+        return x
+
+
+def test_layers_that_forward_makes_are_named_after_the_call_that_makes_them() -> None:
+    """So are their parameters, which no model has; what has no parameters is one that is called several times."""
+    model = nn.Sequential(Making(), Making(), nn.LayerNorm(3))
+    with Recorder() as recorder:
+        output = model(torch.randn(2, 3)).sum()
+    graph = record_graph(outputs_in(output), Moment(source="test"), recorder)
+    made = [f"{block}.{name}" for block in "01" for name in ("Linear", "Tanh", "Linear#2", "Tanh")]
+
+    assert [(call.path, call.call) for call in graph.modules if call.path not in ("", "0", "1", "2")] == [
+        (path, 1 + (path in made[:number] and "Tanh" in path)) for number, path in enumerate(made)
+    ]
+    assert {node.leaf.name for node in graph.nodes if node.leaf is not None} == {
+        f"{path}.{name}" for path in (*made, "2") if "Tanh" not in path for name in ("weight", "bias")
+    }
+
+
+def test_a_module_of_a_list_has_one_name_at_each_call() -> None:
+    """A list is no ModuleList, so it is part of no model; its second call is no second module."""
+
+    class Listing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(3, 3)
+            self.parts = [nn.Linear(3, 3), nn.Linear(3, 3)]
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for part in (*self.parts, self.parts[1]):
+                x = part(x)
+            return self.first(x)
+
+    model = Listing()
+    recorder, names = Recorder(), Names()
+    with recorder:
+        model(torch.randn(2, 3))
+    names.add_module([("", model), ("first", model.first)], "")
+    paths = PathsOfCalls(recorder, names)
+
+    assert [paths.of(place) for place in range(5)] == ["", "Linear", "Linear#2", "Linear#2", "first"]

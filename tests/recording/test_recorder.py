@@ -309,7 +309,7 @@ def test_a_module_at_the_address_of_another_has_a_number_of_its_own() -> None:
 
     assert recorder._number_of(first) == number == 0
     assert recorder._number_of(second) == recorder._number_of(second) == 1
-    assert recorder.module_name(1, Names()) == ("Tanh", "Tanh")
+    assert (recorder.module_path(1, Names()), recorder.class_name(1)) == (None, "Tanh")
 
 
 def test_a_forwarded_call_is_hidden_until_it_returns() -> None:

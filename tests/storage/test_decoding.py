@@ -11,6 +11,7 @@ from factories import graph, leaf, op, product_plus_two
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from strategies import examples
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, ModuleCall
@@ -246,7 +247,7 @@ def test_a_hostile_name_or_value_does_not_reach_the_terminal() -> None:
     assert len(str(caught.value)) < 500
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_damaged_bytes_never_crash(data: st.DataObject) -> None:
     """Whichever byte of a file is damaged or lost, it is read or refused with our own error."""

@@ -8,14 +8,14 @@ import pytest
 from factories import gradient_stats, graph, leaf, op, product_plus_two
 from hypothesis import HealthCheck, given, settings
 from inline_snapshot import snapshot
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.graph import Gradients, Graph, NodeGradients, SavedValue
 from gradinspect.storage import decode_graph, encode_graph, encoding
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(graphs())
 def test_round_trip(record: Graph) -> None:
     """Whatever a graph holds, it is the same after writing and reading, and writing again gives the same bytes."""

@@ -50,3 +50,8 @@ def without_wrappers(path: str) -> str:
 def name_inside(name: str, path: str | None) -> str:
     """Name a parameter relative to a module that is named beside it: `weight` inside of `layer4.1.conv1`."""
     return name.removeprefix(f"{path}.") if path else name
+
+
+def class_beside(name: str, class_name: str) -> str:
+    """Return the class to write beside the name of a module: none if that ends in it, as of one that forward makes."""
+    return "" if name.rpartition(".")[2].partition("#")[0] == class_name else class_name

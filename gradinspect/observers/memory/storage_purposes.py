@@ -143,7 +143,10 @@ class Purposes:
     def _path_around(self, node: Any) -> str | None:
         """Return the path of the module that made a node; None if it was made outside of modules."""
         number = self._recorder.module_of(self._recorder.others.identity_of(node))
-        return None if number is None else self._recorder.module_name(number, self.names)[0]
+        if number is None:
+            return None
+        path = self._recorder.module_path(number, self.names)
+        return self._recorder.class_name(number) if path is None else path
 
     def _contents_of(self, node: Any) -> list[Any]:
         kind = type(node)

@@ -99,6 +99,10 @@ class Names:
         if isinstance(variable.value, torch.Tensor) and is_leaf(variable.value):
             self._add_tensor(variable.value, "variable", variable.name, is_alias=False)
 
+    def add_leaf(self, tensor: torch.Tensor, name: str) -> None:
+        """Name a parameter that only the graph holds: what it takes is no weight of a model, but held for backward."""
+        self._leaves.setdefault(id(tensor), LeafName(name, "parameter"))
+
     def _add_tensor(self, tensor: torch.Tensor, kind: LeafKind, name: str, *, is_alias: bool = True) -> None:
         before = self._leaves.get(id(tensor))
         if before is None:

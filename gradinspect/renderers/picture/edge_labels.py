@@ -16,13 +16,17 @@ from gradinspect.renderers.picture.text_width import text_width
 KEPT = "spoken"  # the attribute of an arrow that Graphviz passes on
 FONT_SIZE = 8.0
 HEIGHT = 9.0  # points
-BESIDE = 2.0  # points between an arrow and its label
+BESIDE = 3.0  # points between an arrow and its label, whose font may be wider than the one it is measured in
+WIDER = 2.0  # points that such a font needs more at either end
+SLANT = 8.0  # points that an arrow may move sideways beside its label
+HALF_HEAD = 3.5  # points, of the width of the head of an arrow
 SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.15, 0.85)  # of the way
-BETWEEN = 6.0  # points between two points of an arrow or a border that labels must be clear of
+BETWEEN = 4.0  # points between two points of an arrow or a border that labels must be clear of
 FRAME = re.compile(r"cluster_\d+")  # other clusters are columns, which have no border
 EDGE = re.compile(r"^\t+\w+(?::\w+)? -> \w+(?::\w+)?\t\[(.*?)\];$", re.MULTILINE | re.DOTALL)
 INVISIBLE = re.compile(r'\bstyle="?invis\b')
 LABEL = re.compile(rf'\b{KEPT}="((?:[^"\\]|\\.)*)"')
+TIP = re.compile(r'\bpos="[^"]*\be,([-\d.]+),([-\d.]+)')
 PATH = re.compile(r'\bpos="([^"]*)"')
 TITLE = re.compile(r'lheight=([\d.]+),\s*lp="([-\d.e+]+),([-\d.e+]+)",\s*lwidth=([\d.]+)')
 
@@ -36,6 +40,7 @@ def with_labels(placed: str) -> str:
     rects = rects_of(placed)
     taken = [*(rect for name, rect in rects.items() if not name.startswith("cluster")), *_titles(placed)]
     lines = [point for path in paths for point in path]
+    lines += (point for edge, path in zip(edges, paths, strict=True) for point in _head(edge[1], path))
     lines += (point for name, rect in rects.items() if FRAME.fullmatch(name) for point in _border(rect))
     size = size_in_points(placed)
     written: list[str] = []
@@ -78,6 +83,18 @@ def _points(edge: str) -> list[Point]:
     return [*found, *knots[-1:]]
 
 
+def _head(edge: str, path: Sequence[Point]) -> Iterator[Point]:
+    """Return points on the sides of the head of an arrow, which begins where its line ends."""
+    tip = TIP.search(edge)
+    if tip is None or not path:
+        return
+    (left, top), (x, y) = path[-1], (float(tip[1]), float(tip[2]))
+    for share in (0.0, 0.5):
+        middle = left + share * (x - left), top + share * (y - top)
+        half = HALF_HEAD * (1 - share)
+        yield from ((middle[0] - half, middle[1]), (middle[0] + half, middle[1]))
+
+
 def _border(frame: Rect) -> Iterator[Point]:
     """Return points along the border of a frame."""
     for step in range(int(max(frame.width, frame.height) / BETWEEN) + 1):
@@ -96,13 +113,15 @@ def _on_curve(knots: Sequence[Point], share: float) -> Point:
 def _spots(path: Sequence[Point], width: float) -> Iterator[Rect]:
     for share in SHARES:
         x, y = path[round(share * (len(path) - 1))]
-        for left in (x + BESIDE, x - BESIDE - width):
+        beside = [other for other, height in path if abs(height - y) <= HEIGHT / 2 and abs(other - x) <= SLANT]
+        for left in (max(beside) + BESIDE, min(beside) - BESIDE - width):
             yield Rect(left, y - HEIGHT / 2, left + width, y + HEIGHT / 2)
 
 
 def _is_free(spot: Rect, taken: Sequence[Rect], lines: Sequence[Point], size: tuple[float, float]) -> bool:
     is_inside = spot.left >= 0 and spot.right <= size[0]
-    return is_inside and not any(map(spot.overlaps, taken)) and not any(map(spot.holds, lines))
+    wider = Rect(spot.left - WIDER, spot.bottom, spot.right + WIDER, spot.top)
+    return is_inside and not any(map(spot.overlaps, taken)) and not any(map(wider.holds, lines))
 
 
 def _titles(placed: str) -> Iterator[Rect]:

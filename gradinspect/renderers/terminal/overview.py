@@ -29,7 +29,7 @@ from gradinspect.analyses.memory.step import (
     phase_name,
 )
 from gradinspect.analyses.memory.tree import ModuleBytes, contents_of_holder, module_tree
-from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.call_names import class_beside, shown_path
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import alike, format_times, name_by_indices, odd_one
 from gradinspect.analyses.summary import summarize
@@ -167,7 +167,8 @@ class OverviewPage(Page):
     def _block(self, paths: Sequence[str], class_name: str, model: str, gap: str = GAP) -> str:
         """Name equal blocks, or one module: `h.0-11  Block ×12`."""
         times = f" {'×' if self.unicode else 'x'}{len(paths):,}" if len(paths) > 1 else ""
-        return f"{shown_path(name_by_indices(paths), model)}{gap}{class_name}{times}"
+        beside = class_beside(paths[0], class_name)
+        return f"{shown_path(name_by_indices(paths), model)}{gap if beside else ''}{beside}{times}"
 
     def _checked(self, found: Findings) -> Iterator[str]:
         calls = format_calls(found.num_calls, found.num_grads)

@@ -7,7 +7,7 @@ from factories import gradient_stats, graph, leaf, op, product_plus_two, saved, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.structure.cut import cut_graph, describe_cut, edges_of, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.structure.focus import Focus, focus_graph
@@ -135,7 +135,7 @@ def test_gradients_go_with_their_nodes() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(graphs(), st.data())
 def test_a_part_is_a_graph(whole: Graph, data: st.DataObject) -> None:
     """Any part can be saved and read, its edges and the lost ones are all there were, and roots stay roots."""

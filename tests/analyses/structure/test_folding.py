@@ -3,7 +3,7 @@
 import pytest
 from factories import graph, leaf, op, saved, walk_scopes
 from hypothesis import given, settings
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, ids_of_copy, later_copies, node_ids
@@ -149,7 +149,7 @@ def test_held_bytes_add_up() -> None:
     assert [item.held_bytes for item in scope.items if isinstance(item, Scope)] == [24, 0, 0]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(graphs())
 def test_every_node_is_in_it_once(drawn: Graph) -> None:
     """Every node but AccumulateGrad is folded exactly once, and sizes and bytes are sums."""

@@ -5,7 +5,7 @@ from factories import graph, leaf, op, walk_scopes
 from hypothesis import given, settings
 from inline_snapshot import snapshot
 from msgspec.structs import replace
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.structure.folding import Scope, fold_graph, node_ids
 from gradinspect.analyses.structure.shape_chains import chain_links, chain_title, shape_name
@@ -101,7 +101,7 @@ def test_title() -> None:
     assert chain_title(list(attention().nodes[1:3])) == "View → Transpose"
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(graphs())
 def test_chains_are_chains(drawn: Graph) -> None:
     """Every chain is of two views at least, linked one to the next and otherwise to nothing."""

@@ -65,7 +65,7 @@ def compared(folder: Path, size: str, num_plans: int = NUM_PLANS, steps: int = 2
     """Measure plans for a program: in its last step, if that can be done, and from the start."""
     (folder / "net.py").write_text(_PROGRAM.replace("{size}", size))
     (folder / "compare.py").write_text(_COMPARES)
-    done = python(folder / "compare.py", str(folder / "net.py"), str(steps), str(num_plans), cwd=folder)
+    done = python(folder / "compare.py", str(folder / "net.py"), str(steps), str(num_plans), cwd=folder, has_ours=True)
 
     assert not done.returncode, done.stderr
     return done.stdout.splitlines()
@@ -110,7 +110,7 @@ def test_what_has_waited_ends_without_its_last_step(tmp_path: Path) -> None:
     once = _COMPARES.partition("of = {")[0] + "runs.close()\n"
     (tmp_path / "net.py").write_text(counted.replace("{size}", "256"))
     (tmp_path / "compare.py").write_text(once)
-    done = python(tmp_path / "compare.py", str(tmp_path / "net.py"), "2", cwd=tmp_path)
+    done = python(tmp_path / "compare.py", str(tmp_path / "net.py"), "2", cwd=tmp_path, has_ours=True)
 
     assert not done.returncode, done.stderr
     assert (tmp_path / "steps").read_text().split() == ["0", "1", "2"]

@@ -9,7 +9,7 @@ from factories import graph, leaf, op, product_plus_two, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.analyses.summary import summarize
@@ -91,7 +91,7 @@ def test_every_text_comes_back(names: list[str]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(graphs())
 def test_every_graph_reads_back(record: Graph) -> None:
     """One record a row with all columns, the names unchanged, and the bytes add up to the summary's."""

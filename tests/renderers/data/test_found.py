@@ -7,7 +7,7 @@ from factories import graph, op, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.memory.compiled import CLOSED
 from gradinspect.analyses.selection.finding import find_nodes
@@ -66,7 +66,7 @@ def test_what_is_not_known_of_a_compiled_node_is_noted() -> None:
 
 
 @given(record=graphs(), budget=st.integers(500, 3_000))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_no_graph_breaks_the_budget(record: Graph, budget: int) -> None:
     """Whatever it names."""
     text = render_found_json(record, find_nodes(record), "x" * 1_000, budget)

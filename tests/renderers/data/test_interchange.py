@@ -9,7 +9,7 @@ import pytest
 from browser_page import HOSTILE, small
 from factories import graph, op, residual_blocks, two_layers
 from hypothesis import given, settings
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.summary import summarize
 from gradinspect.errors import GradInspectError
@@ -33,7 +33,7 @@ def written(record: Graph, suffix: str, **options: object) -> str:
 
 @pytest.mark.parametrize("suffix", READERS)
 @given(record=graphs())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_networkx_reads_every_node_and_edge(suffix: str, record: Graph) -> None:
     """With the class of each node, whatever it is called."""
     made = READERS[suffix](io.BytesIO(written(record, suffix).encode()))
@@ -53,7 +53,7 @@ def test_names_are_text_in_xml(suffix: str) -> None:
 
 
 @given(record=graphs())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_each_line_of_mermaid_is_a_box_a_scope_or_an_arrow(record: Graph) -> None:
     """And each scope ends."""
     lines = written(record, ".mmd").splitlines()
@@ -86,7 +86,7 @@ def test_speedscope_adds_up_to_what_is_held() -> None:
 
 
 @given(record=graphs())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_model_explorer_has_every_edge_once(record: Graph) -> None:
     """At the node that it leads to; a name with a slash adds no layer."""
     (found,) = json.loads(written(record, ".modelexplorer.json"))["graphs"]

@@ -7,7 +7,7 @@ from factories import product_plus_two
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.memory.saved_rows import saved_rows
 from gradinspect.graph import Graph
@@ -55,7 +55,7 @@ def test_code_cannot_end_its_cell(text: str) -> None:
     assert written.count("`") in {0, 2}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(graphs())
 def test_every_row_has_every_cell(record: Graph) -> None:
     """Each line of the table has the same number of cells, whatever the strings."""

@@ -7,7 +7,7 @@ import pytest
 from browser_page import BROWSER, HOSTILE, small
 from factories import graph, op, residual_blocks
 from hypothesis import given, settings
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.checks.findings import Finding, Findings, Place
@@ -55,7 +55,7 @@ def test_equal_blocks_are_drawn_once() -> None:
 
 @pytest.mark.slow
 @given(record=graphs())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_every_fragment_is_closed_and_asks_for_nothing(record: Graph) -> None:
     """Whatever a graph is, no tag stays open and no address is in it."""
     read = Tags(graph_fragment(record))

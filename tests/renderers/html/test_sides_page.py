@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_names import PARAMETERS
 from msgspec.structs import replace
-from strategies import connected_graphs
+from strategies import connected_graphs, examples
 
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.graph import Fingerprint, Graph, NodeValues
@@ -63,7 +63,7 @@ def _name(data: Any, row: Any) -> str:
 
 
 @given(st.data())
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_different_leaves_are_listed_and_drawn_apart(data: st.DataObject) -> None:
     """Their names are in the page as they are, whatever their neighbors are called."""
     model = data.draw(st.sampled_from(sorted(PARAMETERS)))

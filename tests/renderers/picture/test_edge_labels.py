@@ -23,6 +23,15 @@ def test_a_label_is_beside_its_arrow() -> None:
     assert 30 < y < 60
 
 
+def test_a_label_is_clear_of_the_head_of_a_slanted_arrow() -> None:
+    """The line may move toward the label, and its head is wider than it."""
+    slanted = '\tn0 -> n1\t[color="#444444",\n\t\tpos="e,54,62 50,80 51,75 52,71 53,68",\n\t\tspoken=" self "];\n'
+    ((x, y),) = label_at(with_labels(HEAD + slanted + "}\n"))
+    label = Rect(x - 8, y - 4.5, x + 8, y + 4.5)
+
+    assert not any(map(label.holds, [(53 - 3.5, 68), (53 + 3.5, 68), (53, 68), (54, 62)]))
+
+
 def test_labels_keep_clear_of_boxes_and_of_each_other() -> None:
     """The next place along the arrow is taken, or the other side."""
     wall = '\tn2\t[height=0.5,\n\t\tpos="70,46",\n\t\twidth=0.5];\n'

@@ -4,7 +4,7 @@ import pytest
 from factories import graph, leaf, op
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.analyses.structure.forward_order import forward_rows
@@ -67,7 +67,7 @@ def test_after_a_repeat_the_copy_that_is_not_listed_is_the_row_above() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(graphs(), st.integers(30, 160), st.booleans())
 def test_each_node_once_and_within_the_width(record: Graph, width: int, unicode: bool) -> None:
     """Whatever the graph; a node comes after all nodes that it takes from."""

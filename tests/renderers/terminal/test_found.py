@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 from rich.cells import cell_len
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.selection.finding import find_nodes
 from gradinspect.graph import FoundNode, Graph
@@ -86,7 +86,7 @@ def test_columns_give_way_before_names_are_cut() -> None:
 
 
 @given(graphs(), st.integers(60, 120), st.booleans())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_no_line_is_too_wide(graph: Graph, width: int, unicode: bool) -> None:
     """Whatever a file says."""
     lines = list(FoundPage(width=width, unicode=unicode).lines(find_nodes(graph), "bytes>=0"))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Text
 from step_record import step_record
+from strategies import examples
 
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.records import ChangedRow, LeafChange, ModuleChange
@@ -212,7 +213,7 @@ def _of_diff(width: int, **changes: object) -> list[Text]:
 
 @pytest.mark.parametrize("table", [_stepped, _stepped_to, _path_stepped, _planned])
 @given(st.one_of(REAL, LONG), st.integers(60, 140))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_screens_of_different_names_differ(
     table: Callable[[Sequence[str], int], list[Text]], names: list[str], width: int
 ) -> None:

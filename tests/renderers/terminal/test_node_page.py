@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.cells import cell_len
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.explain.explanation import Explanation, InputGradient
 from gradinspect.analyses.structure.folding import fold_graph
@@ -171,7 +171,7 @@ def test_nothing_of_the_program_reaches_the_terminal_as_it_is() -> None:
     assert text.count("[red]x[/]") >= 6
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(graphs(), st.integers(20, 100))
 def test_every_page_fits_and_leads_somewhere(drawn: Graph, width: int) -> None:
     """Whatever the graph is."""

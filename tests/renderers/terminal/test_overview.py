@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 from rich.cells import cell_len
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.checks.findings import Finding, Findings, Place
 from gradinspect.checks.overview import OtherCall, Overview
@@ -224,7 +224,7 @@ def test_what_follows_each_verb_comes_once_where_it_is_long() -> None:
 
 
 @given(graphs(), st.integers(30, 120))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_any_graph_fits_a_screen(graph: Graph, width: int) -> None:
     """However its modules are called."""
     page = OverviewPage(width=width)

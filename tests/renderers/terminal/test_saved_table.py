@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.cells import cell_len
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.graph import Graph
@@ -139,7 +139,7 @@ def test_no_rows() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(graphs(), st.integers(30, 130))
 def test_one_line_a_row_within_the_width(record: Graph, width: int) -> None:
     """Whatever the strings, each row is one line that fits and holds nothing a terminal obeys."""
@@ -152,7 +152,7 @@ def test_one_line_a_row_within_the_width(record: Graph, width: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(graphs())
 def test_json_gives_the_rows_back(record: Graph) -> None:
     """The JSON rows hold every field of every row."""
@@ -228,7 +228,7 @@ def test_rows_that_only_lines_tell_apart_are_one_where_lines_are_not_shown() -> 
 
 
 @given(graphs(), st.integers(64, 120), st.booleans())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_no_line_of_a_folded_table_is_too_wide(graph: Graph, width: int, unicode: bool) -> None:
     """Whatever a file says."""
     lines = list(render_folded_table(saved_rows(graph), width=width, unicode=unicode, top=5))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.cells import cell_len
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.summary import Summary, summarize
 from gradinspect.graph import Graph
@@ -100,7 +100,7 @@ def test_text_of_the_program_is_data() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(graphs(), st.integers(70, 120))
 def test_no_line_is_wider_than_asked(record: Graph, width: int) -> None:
     """Whatever the names, the lines fit, but for warnings, which are never cut, and nothing in them is a control."""

@@ -171,9 +171,10 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
 
 def _scale(coloring: Coloring, palette: Palette) -> str:
     """Write the color scale as one row."""
+    widths = [text_width(words, FONT_SIZE) + GAP for words in (coloring.title, *(one.text for one in coloring.scale))]
     cells = "".join(_filled(swatch, palette.card_line) for swatch in coloring.scale)
-    row = f"<TR><TD>{html(coloring.title)} </TD>{cells}</TR>"
-    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="3" COLOR="{palette.card_line}">{row}</TABLE>'
+    words = f'<TD ALIGN="LEFT">{html(coloring.title)}</TD><TD WIDTH="{GAP}"></TD>'
+    return _table([f"<TR>{_unstretched(words + cells, GAP + round(sum(widths)))}</TR>"])
 
 
 def _marks(coloring: Coloring) -> list[str]:
@@ -202,7 +203,7 @@ def _row(cell: str, words: str) -> str:
     return f'{_unstretched(cell)}<TD ALIGN="LEFT">{words}</TD><TD WIDTH="{GAP}"></TD>'
 
 
-def _unstretched(cell: str) -> str:
-    """Put a cell into a table of a fixed size: cells of one table are all as wide as the widest in their column."""
-    size = f'FIXEDSIZE="TRUE" ALIGN="LEFT" WIDTH="{SWATCH_WIDTH}" HEIGHT="{SWATCH_HEIGHT}"'
-    return f'<TD><TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1" {size}><TR>{cell}</TR></TABLE></TD>'
+def _unstretched(cells: str, width: int = SWATCH_WIDTH) -> str:
+    """Put cells into a table of a fixed size: cells of one table are all as wide as the widest in their column."""
+    size = f'FIXEDSIZE="TRUE" ALIGN="LEFT" WIDTH="{width}" HEIGHT="{SWATCH_HEIGHT}"'
+    return f'<TD><TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1" {size}><TR>{cells}</TR></TABLE></TD>'

@@ -21,7 +21,7 @@ from gradinspect.analyses.gradients.observed import (
     norm_of_all,
 )
 from gradinspect.analyses.gradients.timeline import devices_of
-from gradinspect.analyses.structure.call_names import short_name, shown_path
+from gradinspect.analyses.structure.call_names import class_beside, short_name, shown_path
 from gradinspect.analyses.structure.name_folding import format_times, name_by_indices, with_indices_of
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -82,8 +82,9 @@ class GradientsPage(Page):
         """
         shown = rows[:max_rows]
         paths = (_full_names if is_part else _names_inside)(shown, model)
-        names = [f"{path}{_calls(row)}{GAP}{row.rows[0].class_name}{self._copies(len(row.rows))}"
-                 for row, path in zip(shown, paths, strict=True)]  # fmt: skip
+        classes = [class_beside(row.rows[0].path, row.rows[0].class_name) for row in shown]
+        names = [f"{path}{_calls(row)}{GAP if name else ''}{name}{self._copies(len(row.rows))}"
+                 for row, path, name in zip(shown, paths, classes, strict=True)]  # fmt: skip
         figures = [_figures_of_calls(folded) for folded in shown]
         table = self._table(names, ("norm", "max", "zeros"), figures, [_norms(folded) for folded in shown])
         yield table.head("gradient at output of")

@@ -15,6 +15,7 @@ from gradinspect.analyses.memory.notes import MemoryNote
 from gradinspect.analyses.memory.rows import OUTSIDE, MemoryRow
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.memory.tree import ModuleBytes
+from gradinspect.analyses.structure.call_names import class_beside
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -85,7 +86,7 @@ class MemoryPage(Page):
         if largest is None or 2 * largest.own_bytes <= total:
             return
         own = f"own: {format_bytes(largest.own_bytes)}"
-        name = self.visible(f"{largest.label} {largest.class_name}")
+        name = self.visible(f"{largest.label} {class_beside(largest.label, largest.class_name)}".rstrip())
         where = "outside of modules" if largest.label == OUTSIDE else f"in the code of {name} itself"
         yield from self.wrapped(f"{own} {where}; which lines: --by line")
 
@@ -118,7 +119,8 @@ class MemoryPage(Page):
         self, module: ModuleBytes, guide: str, below: str, depth: int | None
     ) -> Iterator[tuple[str, ModuleBytes]]:
         times = f"{'×' if self.unicode else 'x'}{module.copies:,}" if module.copies > 1 else ""
-        words = (self.visible(module.label), self.visible(module.class_name), times)
+        class_name = class_beside(module.label, module.class_name)
+        words = (self.visible(module.label), self.visible(class_name), times)
         yield guide + GAP.join(filter(None, words)), module
         if depth is not None and depth <= 0:
             return

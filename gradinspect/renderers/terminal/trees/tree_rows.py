@@ -11,7 +11,7 @@ from itertools import groupby
 from types import MappingProxyType
 
 from gradinspect.analyses.memory.odd_copies import OddCopies
-from gradinspect.analyses.structure.call_names import name_of_call
+from gradinspect.analyses.structure.call_names import class_beside, name_of_call
 from gradinspect.analyses.structure.copy_ranges import copy_ranges, format_bytes_between
 from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
@@ -117,7 +117,8 @@ class RowWriter:
             yield Part("  ")
             name = self._visible(name_of_call(self.graph, call))
             yield Part(name, "yellow", can_shrink=True, brief=self.ends_of_calls.get(name, name))
-            yield Part(f" {self._visible(call.class_name)}", is_optional=True)
+            if class_name := class_beside(call.path, call.class_name):
+                yield Part(f" {self._visible(class_name)}", is_optional=True)
         for node_id in row.nodes:
             yield from self._nones(node_id)
         yield from self._cut_edges(row.nodes)
@@ -219,8 +220,10 @@ class RowWriter:
         name = call_names(self.graph, [self.graph.modules[module] for module in modules], self.symbols.ellipsis)
         yield Part("with " if scope.kind == "repeat" and len(scope.items) > 1 else "", "dim")
         yield Part(self._visible(name), "bold yellow", can_shrink=True)
-        class_name = f"  {self._visible(self.graph.modules[modules[0]].class_name)}"
-        yield Part(class_name, "bold", is_optional=True, brief=class_name)  # whole, or not at all
+        first = self.graph.modules[modules[0]]
+        if class_name := class_beside(first.path, first.class_name):
+            text = f"  {self._visible(class_name)}"
+            yield Part(text, "bold", is_optional=True, brief=text)  # whole, or not at all
 
     def _scope_size(self, scope: Scope, times: int, gap: str, *, is_open: bool) -> Iterator[Part]:
         ids = node_ids(scope)

@@ -10,7 +10,7 @@ from factories import graph, leaf, op, product_plus_two, tensor_info
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from strategies import gradients, graphs
+from strategies import examples, gradients, graphs
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Gradients, Graph, ModuleCall, NodeGradients
@@ -243,7 +243,7 @@ def test_a_graph_without_gradients_is_one_sentence() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data(), st.sampled_from(sorted(COLORINGS)), st.booleans())
 def test_any_graph_draws_in_any_color(data: st.DataObject, by: str, full: bool) -> None:
     """Whatever is in it; without a color the picture does not know of gradients."""

@@ -8,7 +8,7 @@ from factories import graph, leaf, op, product_plus_two, residual_blocks, saved
 from hypothesis import given, settings
 from inline_snapshot import snapshot
 from msgspec import structs
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.structure.focus import Focus, focus_graph
 from gradinspect.analyses.structure.folding import Scope
@@ -212,7 +212,7 @@ def test_strings_of_the_program_are_data(name: str) -> None:
 
 @pytest.mark.slow
 @given(graphs())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_graph_draws(graph: Graph) -> None:
     """Whatever the strings are, the engine accepts the text and writes XML without scripts, and all nodes are there."""
     svg = svg_of(render_dot(graph, DrawOptions(full=True, none_edges=True, saved=True)))

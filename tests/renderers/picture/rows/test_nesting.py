@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 import pytest
 from factories import graph, leaf, op, residual_blocks
 from hypothesis import given, settings
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.structure.folding import Scope, node_ids
 from gradinspect.graph import Graph, ModuleCall
@@ -45,7 +45,7 @@ def is_inside(inner: tuple[float, ...], outer: tuple[float, ...]) -> bool:
     return inner[0] >= outer[0] and inner[1] >= outer[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(graphs())
 def test_a_frame_has_its_own_boxes_and_no_others(whole: Graph) -> None:
     """Each box and each inner frame is wholly in the frames around it and apart from every other."""
@@ -62,7 +62,7 @@ def test_a_frame_has_its_own_boxes_and_no_others(whole: Graph) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(graphs())
 def test_a_line_leads_down_from_its_tail_to_its_head(whole: Graph) -> None:
     """Through all frames on the way; what is no line is a reference."""

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 from factories import graph, leaf, op, saved
 from hypothesis import given, settings
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.analyses.structure.focus import Focus, focus_graph
 from gradinspect.graph import Frame, Graph, ModuleCall, Root, Storage
@@ -111,7 +111,7 @@ def test_modules_are_framed() -> None:
     assert not list(svg.iter(f"{SVG}script"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(graphs())
 def test_nothing_is_lost(whole: Graph) -> None:
     """Each node that is no leaf is a box, and each arrow a line or a reference."""

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from factories import graph, leaf, op, product_plus_two, saved
 from hypothesis import given, settings
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.graph import Frame, Graph, ModuleCall, Storage
 from gradinspect.renderers.picture.graphviz import Engine, find_engine
@@ -63,7 +63,7 @@ def test_hostile_names_stay_text(engine: Engine) -> None:
     assert any("<script>alert(1)</script>" in title for title in described(svg))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(graphs())
 def test_nothing_but_titles_changes(any_graph: Graph) -> None:
     """Any picture is well-formed, every node, leaf and cluster has a title of ours, and text is text."""

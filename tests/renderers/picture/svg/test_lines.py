@@ -6,7 +6,7 @@ import pytest
 from factories import product_plus_two
 from hypothesis import given, settings
 from inline_snapshot import snapshot
-from strategies import graphs
+from strategies import examples, graphs
 
 from gradinspect.graph import Graph
 from gradinspect.renderers.picture.dot.document import render_dot
@@ -93,7 +93,7 @@ def test_both_programs_write_what_is_expected(engine: Engine) -> None:
     assert words["a f32[1] 2 uses"].get("text-anchor") == "start"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(graphs())
 def test_no_word_is_lost(any_graph: Graph) -> None:
     """All text is there, in its order, whatever it is."""
