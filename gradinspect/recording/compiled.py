@@ -306,6 +306,6 @@ def _notes(num_compiled: int, opened: Sequence[_Box]) -> Iterator[str]:
     bare = sum(is_stripped(box.graph) for box in opened)
     if bare:
         yield (
-            f"{CLOSED}{format_count(bare, 'compiled node')} has no modules and lines: torch keeps none in its cache, "
-            f"to which it wrote the code after a first backward, or from which it took it. {_ANEW}."
+            f"{CLOSED}{format_count(bare, 'compiled node')} has no modules and lines: torch drops them where it "
+            f"writes code to its cache or takes it from there, as in a second run. {_ANEW}."
         )

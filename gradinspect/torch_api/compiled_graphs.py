@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeGuard
 import torch
 from torch import fx
 
+from gradinspect.torch_api.fakes import fake_tensor_mode
 from gradinspect.torch_api.flops import operator_flops
 from gradinspect.torch_api.nodes import function_class
 from gradinspect.torch_api.operators import shows_its_arguments
@@ -286,6 +287,25 @@ def storages_of(call: Any) -> dict[int, int]:
 def _hint(size: Any) -> int:
     """Return a size, or what a symbolic one was when its graph was traced; nothing guards on it."""
     return size if isinstance(size, int) else int(size.node.hint)
+
+
+def arguments_of(call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return what a call is given, with fake tensors of the sizes that its graph was traced with."""
+    return fx.map_arg(call.args, _hinted), fx.map_arg(call.kwargs, _hinted)
+
+
+def _hinted(call: Any) -> Any:
+    value = call.meta.get("val")
+    if isinstance(value, torch.SymInt):
+        return _hint(value)
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return value
+    sizes = (*value.shape, *ops.stride(value))
+    if all(type(size) is int for size in sizes):
+        return value
+    shape, stride = (tuple(map(_hint, some)) for some in (value.shape, ops.stride(value)))
+    with fake_tensor_mode():
+        return torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
 
 
 def flops_of(call: Any) -> int:

@@ -287,7 +287,7 @@ def test_operators_that_come_from_a_cache_are_wired_as_in_the_run_that_wrote_it(
     assert _keep(second) == _keep(first)
     assert note.is_stripped
     assert not first.warnings
-    assert "has no modules and lines: torch keeps none in its cache" in second.warnings[0]
+    assert "has no modules and lines: torch drops them where it writes code to its cache" in second.warnings[0]
 
 
 def _live(loss: torch.Tensor) -> list[Any]:

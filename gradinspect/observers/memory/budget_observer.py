@@ -79,6 +79,7 @@ class BudgetObserver(Observer[BudgetTable]):
         notes = [_UNMATCHED.format(format_count(steps.num_unmatched, "compiled node"))] if steps.num_unmatched else []
         notes += [_OFF.format(off)] if off else []
         notes += problems_of({id(step.graph): step.graph for step in steps.compiled}.values())
+        notes += self._cuts.notes
         frame = graph.captured_at.frame
         return BudgetTable(
             source=graph.source,
