@@ -26,6 +26,7 @@ from gradinspect.torch_api.compiled_graphs import (
     backward_graph,
     flops_of,
     forward_name,
+    is_given,
     is_recomputed,
     is_stripped,
     maker_name,
@@ -232,15 +233,14 @@ class _Opening:
     def _named(self, value: SavedValue, argument: Any, caller: int | None) -> SavedValue:
         """Say which operator made a saved tensor, and on which line; one that the forward was given has neither."""
         value = replace(value, kept_by_eager=is_kept_by_eager(argument, self._saves))
-        operator = maker_name(argument)
-        if operator is None:
+        if is_given(argument):
             return value
         if value.origin == "input" and value.origin_name is None:
             value = replace(value, origin="activation")
             if value.tensor is not None and value.tensor.storage is not None:
                 storage = self._storages[value.tensor.storage]
                 self._storages[value.tensor.storage] = replace(storage, origin="activation")
-        return replace(value, operator=operator, frame=self._frame(argument, caller))
+        return replace(value, operator=maker_name(argument), frame=self._frame(argument, caller))
 
     def _module(self, call: Any, outer: int | None, calls: dict[tuple[object, ...], int]) -> int | None:
         """Find the call of the innermost module around an operator; the same one for all operators in it."""

@@ -189,6 +189,14 @@ def maker_name(argument: Any) -> str | None:
     return None if made is None else str(getattr(made, "overloadpacket", made))
 
 
+def is_given(argument: Any) -> bool:
+    """Return whether a saved tensor is an input of the forward: torch's cache keeps no more of it than its name.
+
+    Source: torch/_functorch/partitioners.py, torch 2.13.
+    """
+    return maker_name(argument) is None and (bool(argument.meta) or str(argument.name).startswith("primals"))
+
+
 def maker_overload(call: Any) -> str | None:
     """Name the operator of eager that a call is a part of, as in its schema: `mul.Tensor`, `gelu`; None: of none."""
     made = call.meta.get("original_aten")

@@ -62,6 +62,24 @@ def loss_of(x):
 loss, hidden = loss_of(torch.randn(7, 8))
 loss = loss + hidden.square().mean()
 """
+BRANCHED = """
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down, self.small = nn.Linear(16, 64), nn.Linear(64, 16), nn.Linear(16, 16)
+    def forward(self, x):
+        h = torch.tanh(self.up(x))
+        if h.mean() > 10:
+            return self.down(h) + x
+        return self.small(x) + x
+gates = nn.ModuleList(Gate() for _ in range(3))
+@torch.compile(backend="aot_eager_decomp_partition")
+def model(x):
+    for gate in gates:
+        x = gate(x)
+    return x
+loss = model(torch.randn(32, 16)).square().mean()
+"""
 WITNESS = """
 def held(root):
     modules = [one for one in globals().values() if isinstance(one, nn.Module)]
@@ -93,8 +111,13 @@ END = "loss.backward()\n"
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "budgets"),
-    [(WHOLE, ("0", "0.3", "0.6", "1")), (REGIONS, ("0", "0.5", "1")), (FUNCTION, ("0", "0.5", "1"))],
-    ids=["whole", "regions", "function"],
+    [
+        (WHOLE, ("0", "0.3", "0.6", "1")),
+        (REGIONS, ("0", "0.5", "1")),
+        (FUNCTION, ("0", "0.5", "1")),
+        (BRANCHED, ("0", "1")),  # what the branch is decided by is computed in compiled code, and never used
+    ],
+    ids=["whole", "regions", "function", "branched"],
 )
 def test_what_is_kept_is_that_of_a_run_with_the_budget(program: str, budgets: tuple[str, ...], tmp_path: Path) -> None:
     """To the byte, by a walk over the raw saved tensors of the whole graph."""
@@ -182,6 +205,20 @@ def test_the_peak_is_what_the_allocator_measures(program: str, num_outputs: int,
         assert ran.returncode == 0, ran.stderr
         assert 0 <= int(ran.stdout.split()[-1]) - peaks[budget] <= 2 * num_outputs * 4
     assert len(set(peaks.values())) > 1
+
+
+@pytest.mark.slow
+def test_what_cannot_stand_beside_is_said(tmp_path: Path) -> None:
+    """No checkpoint of blocks that the program calls itself."""
+    script = tmp_path / "train.py"
+    called = "h = torch.randn(8, 16)\nfor block in blocks:\n    h = torch.compile(block, backend='aot_eager')(h)\n"
+    blocks = "blocks = [nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(3)]\n"
+    script.write_text(HEAD + blocks + called + "loss = h.sum()\n" + END)
+    done = gradinspect("memory", script, "--compiled")
+    said = " ".join(done.stdout.split())
+
+    assert done.returncode == 0, done.stderr
+    assert "No checkpoint stands beside it: no module that the program calls has repeated blocks inside." in said
 
 
 @pytest.mark.slow

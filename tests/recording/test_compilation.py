@@ -61,7 +61,7 @@ def _recorded(folder: Path, kind: str, *, backward: int = 2, calls: int = 3) -> 
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        ("print", "Failed to trace builtin operator"),
+        ("print", "Failed to trace builtin operator: print"),
         pytest.param("branch", "branch on the value of a tensor", marks=pytest.mark.slow),
     ],
 )

@@ -72,7 +72,7 @@ class UnchangedRun(Record, frozen=True):
     kept_bytes: int = 0
     peak_bytes: int = 0
     problem: str = ""  # why it is not known
-    note: str = ""  # a sentence: what the program checkpoints itself
+    note: str = ""  # a sentence: what the program checkpoints itself, or that nothing in it can be
 
 
 class CompiledMemory(Record, frozen=True):
