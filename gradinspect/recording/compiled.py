@@ -41,6 +41,7 @@ from gradinspect.units import format_count
 
 _UNREADABLE = f"{CLOSED}compiled nodes could not be read with this torch ({{}}). --eager shows the graph without."
 _ANEW = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 lets torch compile without its cache"
+_NOTED = ("needs_input_grad", "ctx._external_objects")  # the latter since torch 2.14
 _KEPT = ("saved_tensors", f"ctx.{UNCHECKED}")
 
 
@@ -97,7 +98,7 @@ def _is_argument(value: SavedValue) -> bool:
 
 def _is_of_compiler(value: SavedValue) -> bool:
     """Return whether this says nothing about the program: what the compiler notes on each node, and empty lists."""
-    return value.name == "needs_input_grad" or value.value == ()
+    return value.name in _NOTED or value.value == ()
 
 
 def named_saved(node: Node, live: Any) -> Node:
