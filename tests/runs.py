@@ -21,11 +21,13 @@ import sys
 import threading
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 SERVER = Path(__file__).parent / "fork_server.py"
 PATIENCE_S = 300.0
+SKIPS_CODE_OF_TORCH = tuple(map(int, version("torch").split(".")[:2])) < (2, 14)  # `module.compile()` does
 MEASURING = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
 
 

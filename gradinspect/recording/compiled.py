@@ -26,6 +26,7 @@ from gradinspect.torch_api.compiled_graphs import (
     backward_graph,
     flops_of,
     forward_name,
+    is_given,
     is_recomputed,
     is_stripped,
     maker_name,
@@ -40,6 +41,7 @@ from gradinspect.units import format_count
 
 _UNREADABLE = f"{CLOSED}compiled nodes could not be read with this torch ({{}}). --eager shows the graph without."
 _ANEW = "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 lets torch compile without its cache"
+_NOTED = ("needs_input_grad", "ctx._external_objects")  # the latter since torch 2.14
 _KEPT = ("saved_tensors", f"ctx.{UNCHECKED}")
 
 
@@ -96,7 +98,7 @@ def _is_argument(value: SavedValue) -> bool:
 
 def _is_of_compiler(value: SavedValue) -> bool:
     """Return whether this says nothing about the program: what the compiler notes on each node, and empty lists."""
-    return value.name == "needs_input_grad" or value.value == ()
+    return value.name in _NOTED or value.value == ()
 
 
 def named_saved(node: Node, live: Any) -> Node:
@@ -232,15 +234,14 @@ class _Opening:
     def _named(self, value: SavedValue, argument: Any, caller: int | None) -> SavedValue:
         """Say which operator made a saved tensor, and on which line; one that the forward was given has neither."""
         value = replace(value, kept_by_eager=is_kept_by_eager(argument, self._saves))
-        operator = maker_name(argument)
-        if operator is None:
+        if is_given(argument):
             return value
         if value.origin == "input" and value.origin_name is None:
             value = replace(value, origin="activation")
             if value.tensor is not None and value.tensor.storage is not None:
                 storage = self._storages[value.tensor.storage]
                 self._storages[value.tensor.storage] = replace(storage, origin="activation")
-        return replace(value, operator=operator, frame=self._frame(argument, caller))
+        return replace(value, operator=maker_name(argument), frame=self._frame(argument, caller))
 
     def _module(self, call: Any, outer: int | None, calls: dict[tuple[object, ...], int]) -> int | None:
         """Find the call of the innermost module around an operator; the same one for all operators in it."""
@@ -306,6 +307,6 @@ def _notes(num_compiled: int, opened: Sequence[_Box]) -> Iterator[str]:
     bare = sum(is_stripped(box.graph) for box in opened)
     if bare:
         yield (
-            f"{CLOSED}{format_count(bare, 'compiled node')} has no modules and lines: torch keeps none in its cache, "
-            f"to which it wrote the code after a first backward, or from which it took it. {_ANEW}."
+            f"{CLOSED}{format_count(bare, 'compiled node')} has no modules and lines: torch drops them where it "
+            f"writes code to its cache or takes it from there, as in a second run. {_ANEW}."
         )

@@ -15,6 +15,10 @@ from typing import Any, NamedTuple
 
 _UTILS = "torch._dynamo.utils"
 _COMMENT = re.compile(r"^[!\d]*\d+/\d+: |\s{2,}#.*$")  # which compilation it was, and the line of a guard
+_NAMED = re.compile(  # what an explanation says that Dynamo does not trace
+    r"Explanation: .*?\b(?:operator|function|method|callable|builtin) (?:`|`?<(?:bound )?(?:function|method) )"
+    r"([\w.<>]+)"
+)
 _ADDRESS = re.compile(r"0x[0-9a-f]+|(?<![\d.])\d{9,}\b")
 _MISSING = {  # name of an error -> what in its text is missing, and the sentence about it
     "InvalidBackend": (r"Invalid backend: '([^'\n]+)'", "torch.compile has no backend '{}' here: install it."),
@@ -134,9 +138,12 @@ def _figures() -> list[Any]:
 
 
 def _sentence(reason: object) -> str:
-    """Return the first line of a reason, without what differs from run to run."""
-    text = _COMMENT.sub("", _COMMENT.sub("", str(reason).strip().partition("\n")[0]))
-    return _ADDRESS.sub("...", _PLAIN.get(text.partition(" ")[0], text)).strip()
+    """Return the first line of a reason, without what differs from run to run, and what could not be traced."""
+    whole = str(reason).strip()
+    text = _COMMENT.sub("", _COMMENT.sub("", whole.partition("\n")[0]))
+    named = _NAMED.search(whole)
+    name = "" if named is None or named[1] in text else f": {named[1].strip('.')}"
+    return _ADDRESS.sub("...", _PLAIN.get(text.partition(" ")[0], text)).strip() + name
 
 
 def resumed(name: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeGuard
 import torch
 from torch import fx
 
+from gradinspect.torch_api.fakes import fake_tensor_mode
 from gradinspect.torch_api.flops import operator_flops
 from gradinspect.torch_api.nodes import function_class
 from gradinspect.torch_api.operators import shows_its_arguments
@@ -188,6 +189,14 @@ def maker_name(argument: Any) -> str | None:
     return None if made is None else str(getattr(made, "overloadpacket", made))
 
 
+def is_given(argument: Any) -> bool:
+    """Return whether a saved tensor is an input of the forward: torch's cache keeps no more of it than its name.
+
+    Source: torch/_functorch/partitioners.py, torch 2.13.
+    """
+    return maker_name(argument) is None and (bool(argument.meta) or str(argument.name).startswith("primals"))
+
+
 def maker_overload(call: Any) -> str | None:
     """Name the operator of eager that a call is a part of, as in its schema: `mul.Tensor`, `gelu`; None: of none."""
     made = call.meta.get("original_aten")
@@ -286,6 +295,25 @@ def storages_of(call: Any) -> dict[int, int]:
 def _hint(size: Any) -> int:
     """Return a size, or what a symbolic one was when its graph was traced; nothing guards on it."""
     return size if isinstance(size, int) else int(size.node.hint)
+
+
+def arguments_of(call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return what a call is given, with fake tensors of the sizes that its graph was traced with."""
+    return fx.map_arg(call.args, _hinted), fx.map_arg(call.kwargs, _hinted)
+
+
+def _hinted(call: Any) -> Any:
+    value = call.meta.get("val")
+    if isinstance(value, torch.SymInt):
+        return _hint(value)
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return value
+    sizes = (*value.shape, *ops.stride(value))
+    if all(type(size) is int for size in sizes):
+        return value
+    shape, stride = (tuple(map(_hint, some)) for some in (value.shape, ops.stride(value)))
+    with fake_tensor_mode():
+        return torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
 
 
 def flops_of(call: Any) -> int:

@@ -1,12 +1,15 @@
-"""What torch.compile does not find on a machine."""
+"""What torch.compile does not find on a machine, and what it cannot trace."""
+
+from collections.abc import Iterator
 
 import pytest
 import torch
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._dynamo.utils import graph_break_reasons
 from torch._inductor import config
 from torch._inductor.exc import CppCompileError, InductorError, InvalidCxxCompiler, TritonMissing
 
-from gradinspect.torch_api.compilations import what_is_missing
+from gradinspect.torch_api.compilations import graph_breaks, what_is_missing
 
 
 def test_a_compiler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,3 +38,45 @@ def test_other_failures_miss_nothing() -> None:
     """An error in what is compiled, with such words in it, too."""
     assert what_is_missing(RuntimeError("Invalid backend: 'x'")) is None
     assert what_is_missing(InductorError(ValueError("No working C++ compiler"), None)) is None
+
+
+class Counting(torch.nn.Module):
+    """Calls what torch.compile does not trace, each in another way."""
+
+    @torch.compiler.disable
+    def count(self, x: torch.Tensor) -> torch.Tensor:
+        """Is not compiled."""
+        return x * 2
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Break the graph at each line."""
+        open("/dev/null").close()  # noqa: PTH123  # a builtin function
+        x = self.count(x)
+        torch._dynamo.graph_break()
+        return x + 1 if x.sum() > 0 else x
+
+
+@pytest.fixture
+def no_breaks() -> Iterator[None]:
+    """Start without breaks that other tests have made, and leave none."""
+    torch._dynamo.reset()
+    before = list(graph_break_reasons)
+    graph_break_reasons.clear()
+    yield
+    torch._dynamo.reset()
+    graph_break_reasons[:] = before
+
+
+@pytest.mark.usefixtures("no_breaks")
+def test_a_break_names_what_could_not_be_traced() -> None:
+    """An explanation has its name; nothing is added where the first line has it, or where there is none."""
+    torch.compile(Counting(), backend="eager")(torch.randn(3))
+    reasons = [one.reason for one in graph_breaks() if not one.is_skipped]
+
+    assert reasons == [
+        "Failed to trace builtin operator: open",
+        "Unsupported method call: close",
+        "Skip inlining `torch.compiler.disable()`d function: Counting.count",
+        "Call to `torch._dynamo.graph_break()`",
+        "branch on the value of a tensor",
+    ]

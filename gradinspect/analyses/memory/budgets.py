@@ -4,10 +4,10 @@ What comes in: the forward and backward graphs that torch's partitioner makes un
 each operator makes and uses. What goes out: a row for each budget.
 
 NOTE [Alive in a compiled graph]
-A graph is run operator by operator: the results of one are there from then on, until the last one that uses them, or a
-view of them, has run. What is returned stays. Scratch memory of kernels is not counted. A backend that fuses operators,
-or runs them in another order, needs less or more. Operators outside of compiled code count with what they keep, not
-with what they need while they run.
+A graph is run operator by operator: the results of one are there from then on, until the last one that uses them, or
+a view of them, has run. What is returned stays. What a kernel has for itself while it runs, as a convolution, counts
+beside its arguments. A backend that fuses operators, or runs them in another order, needs less or more. Operators
+outside of compiled code count with what they keep, not with what they need while they run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,6 +25,7 @@ class Work(NamedTuple):
 
     made: dict[Key, int]  # with their bytes
     used: frozenset[Key]
+    peak_bytes: int = 0  # what its kernel has at its peak beside its arguments; 0: no more than its results
 
 
 class GraphPair(NamedTuple):
@@ -71,7 +72,7 @@ class UnchangedRun(Record, frozen=True):
     kept_bytes: int = 0
     peak_bytes: int = 0
     problem: str = ""  # why it is not known
-    note: str = ""  # a sentence: what the program checkpoints itself
+    note: str = ""  # a sentence: what the program checkpoints itself, or that nothing in it can be
 
 
 class CompiledMemory(Record, frozen=True):
@@ -96,6 +97,7 @@ def most_alive(
     alive = dict(start)
     total = most = sum(alive.values())
     for place, step in enumerate(steps):
+        most = max(most, total + step.peak_bytes)
         for key, num_bytes in step.made.items():
             if key not in alive and key not in elsewhere:
                 alive[key] = num_bytes

@@ -15,12 +15,13 @@ from gradinspect.analyses.structure.name_folding import name_by_indices
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.cli.running.values_first import values_of
-from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.errors import GradInspectError, MissingValuesError, ScriptFailedError
 from gradinspect.graph import Graph
 from gradinspect.request import Request
 
 EAGER = "eager"
 _WHY = "Does it call torch.compile, not with backend 'eager'? 'gradinspect trace' shows what torch.compile did."
+_NO_BLOCKS = "No checkpoint stands beside it: no module that the program calls has repeated blocks inside."
 _NOTHING = "has no backward graph of torch.compile in its first backward call, so there is no budget to choose."
 
 
@@ -58,7 +59,7 @@ def _without(runs: ForkedRuns, request: Request) -> tuple[UnchangedRun, ...]:
     try:
         eager = _seen(runs, request, NO_CHANGE)
     except (GradInspectError, ScriptFailedError) as error:
-        return (UnchangedRun(what=EAGER, kept_bytes=kept, problem=str(error)),)
+        return (UnchangedRun(what=EAGER, kept_bytes=kept, problem=_why(error)),)
     other = eager.held_bytes - kept  # weights, and what the program holds itself: the same under a plan
     own = _checkpointed_paths(graph)
     repeated = [one for one in blocks_of(eager.steps.uses) if len(one.paths) > 1]
@@ -94,9 +95,9 @@ class _Paths(NamedTuple):
 
 
 def _own(repeated: Sequence[Block], own: _Paths) -> str:
-    """Say what the program checkpoints itself, without the parts of what is named."""
+    """Say what the program checkpoints itself, without the parts of what is named, or that there is nothing to."""
     if not own.checkpointed:
-        return ""
+        return "" if repeated else _NO_BLOCKS
     named = [path for block in repeated for path in block.paths if path in own]
     outer = [path for path in named if not any(path.startswith(f"{other}.") for other in named)]
     what = shown_path(name_by_indices(map(without_wrappers, outer))) if outer else "a part of it"
@@ -108,8 +109,13 @@ def _checkpointed(runs: ForkedRuns, request: Request, block: Block, other: int) 
     try:
         seen = _seen(runs, request, Plan(changes=(block.checkpointed(block.paths),)))
     except (GradInspectError, ScriptFailedError) as error:
-        return UnchangedRun(what=what, problem=str(error))
+        return UnchangedRun(what=what, problem=_why(error))
     return UnchangedRun(what=what, kept_bytes=seen.held_bytes - other, peak_bytes=seen.peak_bytes - other)
+
+
+def _why(error: Exception) -> str:
+    """Say why a step on fake tensors is not known, without the advice to run without them: nobody asked for them."""
+    return error.message if isinstance(error, MissingValuesError) else str(error)
 
 
 def _seen(runs: ForkedRuns, request: Request, plan: Plan) -> _Seen:

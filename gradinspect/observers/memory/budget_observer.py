@@ -1,6 +1,6 @@
 """Work out what a compiled step keeps under each activation memory budget, at one backward call."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -79,6 +79,7 @@ class BudgetObserver(Observer[BudgetTable]):
         notes = [_UNMATCHED.format(format_count(steps.num_unmatched, "compiled node"))] if steps.num_unmatched else []
         notes += [_OFF.format(off)] if off else []
         notes += problems_of({id(step.graph): step.graph for step in steps.compiled}.values())
+        notes += self._cuts.notes
         frame = graph.captured_at.frame
         return BudgetTable(
             source=graph.source,
@@ -146,12 +147,19 @@ class _Steps:
         keeps = {(-1, keys[one]): graph.storages[one].num_bytes for one in found if keys[one] not in self._weights}
         run = None
         if node.kind == "compiled":
-            own = {keys[one] for one in found}
-            run = next((place for place in free if own <= _keys(self._runs[place])), None)
+            run = self._run_of({keys[one] for one in found}, free)
             self.num_unmatched += run is None
             free[:] = [place for place in free if place != run]
         into = {edge.next_node for edge in node.next_edges if edge is not None}
         return _Step(keeps, run, {one: leaves[one] for one in into if one in leaves})
+
+    def _run_of(self, kept: set[int], free: Sequence[int]) -> int | None:
+        """Find the forward that made a node: the one that saved just that, or else the first that had all of it.
+
+        Another may have had it too: of two graphs of one function, backward may reach the second alone.
+        """
+        exact = (place for place in free if _saved_keys(self._runs[place]) == kept)
+        return next(exact, next((place for place in free if kept <= _keys(self._runs[place])), None))
 
     def under(self, budget: float) -> BudgetRow:
         """Work out one row."""
@@ -189,7 +197,9 @@ class _Steps:
     def _forward(self, run: int, cut: GraphPair, before: Sizes) -> int:
         one = self._runs[run]
         made = {(-1, key_of_storage(one.inputs[place])): int(one.inputs[place].nbytes()) for place in one.made_inputs}
-        around = sum(before.values()) + sum(size for place, size in made.items() if place not in before)
+        given = {(-1, key_of_storage(storage)) for storage in one.inputs if storage is not None}
+        kept = {place: size for place, size in self._saved(run, cut).items() if place in given}
+        around = sum({**before, **made, **kept}.values())
         inputs = {key for key in cut.inputs if key is not None}
         return around + most_alive(cut.forward, {}, {*cut.saved, *(key for key in cut.outputs if key)}, inputs)
 
@@ -218,6 +228,10 @@ class _Steps:
         }
         inputs = {key for key in (*cut.inputs, *cut.saved) if key is not None and key not in own}
         return sum(before.values()) + most_alive(cut.backward, {**own, **cut.gradients}, cut.results, inputs)
+
+
+def _saved_keys(run: ForwardRun) -> set[int]:
+    return {key_of_storage(one) for one in run.saved if one is not None}
 
 
 def _keys(run: ForwardRun) -> set[int]:

@@ -5,7 +5,8 @@ and returned, and what its graphs would be under each budget. The program gets w
 
 NOTE [Cuts in copies]
 The partitioner changes the graph that it cuts, and takes the first of equally good cuts, in an order that a copy of the
-graph does not have. So each budget cuts the graph itself, in a copy of this process, and sends the result.
+graph does not have. So each budget cuts the graph itself, in a copy of this process, and sends the result. What kernels
+have for themselves is measured before, for all operators of the uncut graph, so that copies find it.
 Source: torch/_functorch/partitioners.py, torch 2.13.
 """
 
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradinspect.analyses.memory.budgets import BUDGETS, GraphPair, Work
+from gradinspect.observers.memory.kernel_scratch import KernelScratch
 from gradinspect.recording.values.storages import storage_of
 from gradinspect.runner.forked import run_in_copy
 from gradinspect.torch_api.backends import (
@@ -28,7 +30,7 @@ from gradinspect.torch_api.backends import (
     run_boxed,
     with_memory_budget,
 )
-from gradinspect.torch_api.compiled_graphs import flops_of, is_recomputed, storages_of
+from gradinspect.torch_api.compiled_graphs import arguments_of, flops_of, is_operator, is_recomputed, storages_of
 from gradinspect.torch_api.dynamo import uncompiled
 
 
@@ -59,6 +61,12 @@ class GraphCuts:
     def __init__(self) -> None:
         """Start without a graph."""
         self.runs: list[ForwardRun] = []
+        self._scratch = KernelScratch()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the peaks must know."""
+        return tuple(self._scratch.notes)
 
     def watch(self, parts: Parts) -> Parts:
         """Return the replacements for one graph."""
@@ -66,7 +74,7 @@ class GraphCuts:
             return {}
         graph = CutGraph()
         return {
-            PARTITION: _cutting(graph, parts[PARTITION]),
+            PARTITION: _cutting(graph, parts[PARTITION], self._scratch),
             FORWARD: lambda *args, **kwargs: self._noting(graph, parts[FORWARD](*args, **kwargs)),
         }
 
@@ -85,14 +93,15 @@ class GraphCuts:
         return boxed(run)
 
 
-def _cutting(graph: CutGraph, partition: Callable[..., Any]) -> Callable[..., Any]:
+def _cutting(graph: CutGraph, partition: Callable[..., Any], scratch: KernelScratch) -> Callable[..., Any]:
     @uncompiled
     def cut(joint: Any, inputs: Any, **kwargs: Any) -> Any:
         def under(budget: float) -> GraphPair:
             with with_memory_budget(budget):
                 forward, backward = partition(joint, inputs, **kwargs)
-            return cut_of(forward, backward, graph.num_outputs)
+            return cut_of(forward, backward, graph.num_outputs, scratch)
 
+        _work(joint, scratch)
         graph.num_outputs = int(kwargs["num_fwd_outputs"])
         graph.current = memory_budget()
         for budget in BUDGETS:
@@ -103,7 +112,7 @@ def _cutting(graph: CutGraph, partition: Callable[..., Any]) -> Callable[..., An
                 else:
                     graph.cuts[budget] = found
         forward, backward = partition(joint, inputs, **kwargs)
-        graph.cuts[graph.current] = cut_of(forward, backward, graph.num_outputs)
+        graph.cuts[graph.current] = cut_of(forward, backward, graph.num_outputs, scratch)
         return forward, backward
 
     return cut
@@ -133,20 +142,21 @@ def _tried(work: Callable[[], GraphPair]) -> GraphPair | str:
         return type(error).__name__
 
 
-def cut_of(forward: Any, backward: Any, num_outputs: int) -> GraphPair:
+def cut_of(forward: Any, backward: Any, num_outputs: int, scratch: KernelScratch) -> GraphPair:
     """Describe a forward and a backward graph.
 
     Args:
         forward: The graph of the forward.
         backward: That of the backward.
         num_outputs: How many outputs the forward has, without what it saves.
+        scratch: Knows what kernels have for themselves.
     """
     outputs = _returned(forward)
     again = [call for call in backward.graph.nodes if call.op == "call_function" and is_recomputed(call)]
     gradients = [call for call in _arguments(backward) if call.name.startswith("tangents")]
     return GraphPair(
-        forward=_work(forward),
-        backward=_work(backward),
+        forward=_work(forward, scratch),
+        backward=_work(backward, scratch),
         inputs=tuple(next(iter(storages_of(call)), None) for call in _arguments(forward)),
         outputs=tuple(_first(one) for one in outputs[:num_outputs]),
         saved=_together(outputs[num_outputs:]),
@@ -157,9 +167,13 @@ def cut_of(forward: Any, backward: Any, num_outputs: int) -> GraphPair:
     )
 
 
-def _work(module: Any) -> tuple[Work, ...]:
+def _work(module: Any, scratch: KernelScratch) -> tuple[Work, ...]:
     return tuple(
-        Work(storages_of(call), frozenset(_together(call.all_input_nodes)))
+        Work(
+            storages_of(call),
+            frozenset(_together(call.all_input_nodes)),
+            scratch.bytes_of(call.target, *arguments_of(call)) if is_operator(call) else 0,
+        )
         for call in module.graph.nodes
         if call.op == "call_function"
     )

@@ -43,7 +43,7 @@ class Page:
     def wrapped(self, text: str, style: str = "", *, indent: str = "") -> Iterator[Text]:
         """Wrap a sentence with a hanging indent. Names in it may be arbitrarily long."""
         sentence = self.fit(text, MAX_SENTENCE)
-        indents = {"initial_indent": indent, "subsequent_indent": GAP}
+        indents = {"initial_indent": indent, "subsequent_indent": indent + GAP}
         yield from (Text(line, style) for line in wrap(sentence, self.width, break_on_hyphens=False, **indents))
 
     def paragraph(self, text: str, indent: str = "") -> Iterator[Text]:

@@ -35,3 +35,11 @@ def test_a_view_makes_no_storage_and_inputs_are_counted_elsewhere() -> None:
     steps = [work({1: 100}, 1), work({2: 20}, 1), work({2: 20}, 2), work({3: 30}, 2), work({4: 1}, 3)]
 
     assert most_alive(steps, {}, (), (1,)) == 50
+
+
+def test_what_a_kernel_has_for_itself_counts_while_it_runs() -> None:
+    """Beside what is alive, with its own results; 3 is made when the scratch memory of 2 is gone."""
+    steps = [work({1: 10}), Work({2: 20}, frozenset({1}), peak_bytes=70), work({3: 30}, 2)]
+
+    assert most_alive(steps, {}, (), ()) == 80
+    assert most_alive([*steps, Work({4: 5}, frozenset({3}), peak_bytes=45)], {9: 1}, (), ()) == 81

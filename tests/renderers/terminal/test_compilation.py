@@ -45,7 +45,7 @@ def test_what_is_compiled_in_vain_is_one_row() -> None:
 
 torch.compile so far: 3 graphs, 0 graph breaks, 0 recompiles (--eager: none)
   eager  blocks.0-2: .compile() compiles no code of torch.nn itself,
-  torch.compile(module) does
+    torch.compile(module) does
 """)
     assert "  eager  model: .compile()" in _said(_compiled(uncompiled=("",)))
 

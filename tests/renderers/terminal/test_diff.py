@@ -37,7 +37,7 @@ def test_what_was_replaced_in_many_places_is_said_once(num_rows: int) -> None:
 
     told = [
         "  classes: ExpBackward0 0 → 5, AddBackward0 1 → 5, MulBackward0 1 → 5,",
-        "  EmbeddingBackward0 0 → 1",
+        "    EmbeddingBackward0 0 → 1",
     ]
     assert [line for line in lines if line in told] == (told if num_rows > 10 else [])
     words = "ExpBackward0 0 → 5, AddBackward0 1 → 5, MulBackward0 1 → 5, EmbeddingBackward0 0 → 1"
