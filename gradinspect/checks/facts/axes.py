@@ -90,5 +90,6 @@ class RunsAlongBatch(Record, frozen=True, kw_only=True):
     shape: tuple[int, int]  # examples and steps
     num_calls: int
     is_loaded: bool  # by a DataLoader, and not by an index that was drawn
+    layer: Frame | None = None  # where it was made
     batch: Frame | None = None  # where the examples were put together
     ran: Frame | None = None

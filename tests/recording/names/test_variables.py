@@ -1,5 +1,6 @@
 """The user's names: stable ones first."""
 
+import builtins
 import sys
 from pathlib import Path
 from weakref import ref
@@ -199,6 +200,21 @@ def test_reading_the_variables_of_a_function_keeps_nothing_alive() -> None:
     read_by_us, read_by_itself = read()
     assert read_by_us == {}
     assert "tensor" in read_by_itself
+
+
+def test_a_method_of_that_name_asks_for_no_locals() -> None:
+    """A function that puts a model into eval mode is read as any other is."""
+
+    def evaluates(net: nn.Module) -> list[str]:
+        net.eval()
+        return list(local_variables(sys._getframe()))
+
+    def asks_builtins(net: nn.Module) -> list[str]:
+        mine = builtins.locals()
+        return list(local_variables(sys._getframe())) if net in mine.values() else []
+
+    assert evaluates(nn.ReLU()) == ["net"]
+    assert asks_builtins(nn.ReLU()) == (["net", "mine"] if sys.version_info >= (3, 13) else [])
 
 
 def test_a_model_that_is_given_has_the_name_of_its_variable() -> None:

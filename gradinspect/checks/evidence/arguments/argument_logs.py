@@ -8,6 +8,7 @@ from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
 from gradinspect.checks.evidence.arguments.evaluations import EvaluationLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
+from gradinspect.checks.evidence.arguments.made_layers import MadeLayerLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
 from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLog
 from gradinspect.checks.evidence.arguments.repeated_batches import RepeatedBatchLog
@@ -60,13 +61,15 @@ class ArgumentLogs:
         self.columns = SummedColumnLog(errors)
         self._arithmetic = ArithmeticLog(flow, errors)
         self._logs: tuple[ArgumentLog, ...] = (
+            MadeLayerLog(flow),  # others ask it
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), PaddedEndLog(flow), ExampleAxisLog(flow),
             self.samples, self.evaluations,
             ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
-            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow), OtherAxisLog(flow),
-            OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors), AdversaryLog(flow, errors),
-            ExchangeLog(flow, errors), ClassWeightLog(flow, errors), LabelRunLog(flow, errors),
+            IgnoredLog(flow, errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow),
+            OtherAxisLog(flow), OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors),
+            AdversaryLog(flow, errors), ExchangeLog(flow, errors), ClassWeightLog(flow, errors),
+            LabelRunLog(flow, errors),
             self._arithmetic,
         )  # fmt: skip
 
