@@ -186,3 +186,39 @@ class LabelRuns(Record, frozen=True, kw_only=True):
     loader: Frame | None = None  # where a DataLoader was made that takes the examples as they come
     made: Frame | None = None
     used: Frame | None = None
+
+
+class FarTargets(Record, frozen=True, kw_only=True):
+    """The mean of what a model returns is a small part of that of its targets, and comes no nearer at this pace."""
+
+    loss: str  # or the difference of the two: "sub"
+    target: float  # the mean of the targets, over all calls
+    first: float  # the mean of the output, in the first call
+    last: float
+    num_calls: int
+    made: Frame | None = None
+    used: Frame | None = None
+
+
+class UnreadFlag(Record, frozen=True, kw_only=True):
+    """A target adds the value of what follows in all rows, and nothing reads a flag of the same batch."""
+
+    name: str  # the variable
+    num_ends: int  # rows in which it is 1
+    num_rows: int
+    num_calls: int
+    made: Frame | None = None  # the flag
+    added: Frame | None = None  # the target
+    used: Frame | None = None
+
+
+class TurnedApart(Record, frozen=True, kw_only=True):
+    """Inputs and targets were flipped, turned or shifted by draws of their own."""
+
+    num_inputs: int  # such calls behind the inputs, in the last batch in which they differ
+    num_targets: int
+    num_apart: int  # batches in which they differ
+    num_calls: int
+    first: Frame | None = None  # the line that turns the inputs
+    second: Frame | None = None
+    used: Frame | None = None

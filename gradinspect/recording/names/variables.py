@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dis import get_instructions
 from functools import lru_cache
+from inspect import getattr_static
 from itertools import islice
 from sys import getrefcount
 from types import CodeType, FrameType
@@ -119,8 +120,19 @@ def variables_in(namespace: dict[str, object], passing: Collection[str] = ()) ->
             inside.extend(_elements(name, value))
         elif name == "self":
             inside.extend(_attributes(name, value))
+        elif isinstance_safely(value, (tuple,)):
+            inside.extend(_fields(name, cast("tuple[object, ...]", value)))
     yield from inside
     yield from last
+
+
+def _fields(name: str, value: tuple[object, ...]) -> Iterator[Variable]:
+    """Yield what a named tuple holds, without running code of its class."""
+    fields = getattr_static(type(value), "_fields", ())
+    if is_one_of(fields, (tuple,)) and all(type(one) is str for one in fields):
+        for field, one in zip(fields, tuple.__iter__(value), strict=False):
+            if isinstance_safely(one, (torch.Tensor, nn.Module)):
+                yield Variable(f"{name}.{field}", cast("torch.Tensor | nn.Module", one))
 
 
 def num_unlisted(namespace: dict[str, object]) -> int:

@@ -3,6 +3,7 @@
 import builtins
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 from weakref import ref
 
 import pytest
@@ -159,6 +160,23 @@ def test_of_a_long_container_the_first_elements_are_read() -> None:
 
     assert len(names_in({"many": [x] * (LARGEST_CONTAINER + 5)})) == LARGEST_CONTAINER
     assert len(names_in({"many": dict.fromkeys(range(LARGEST_CONTAINER + 5), x)})) == LARGEST_CONTAINER
+
+
+def test_what_a_named_tuple_holds_is_called_by_its_field() -> None:
+    """Of a class that derives from it, too, whose own code does not run."""
+
+    class Batch(NamedTuple):
+        x: torch.Tensor
+        number: int
+
+    class Loud(Batch):
+        def __iter__(self) -> Any:
+            raise AssertionError
+
+    x = torch.ones(1)
+
+    assert names_in({"batch": Batch(x, 1)}) == ["batch.x"]
+    assert names_in({"batch": Loud(x, 1)}) == ["batch.x"]
 
 
 def test_a_function_finds_its_own_variables_and_those_of_its_callers() -> None:
