@@ -74,14 +74,18 @@ FAKE = {  # what cannot run on tensors without values
 }
 ALLOCATES = {"UntypedStorage.resize_", "torch.get_rng_state", "torch.random.get_rng_state"}
 CHECK = {
+    "DataLoader.__init__",
     "Function.apply",
     "GradScaler.scale",
+    "LRScheduler.__init__",
     "LRScheduler.step",
+    "Module.__init__",
     "Module.load_state_dict",
     "Module.state_dict",
     "Module.train",
     "Optimizer.__init__",
     "Optimizer.__setstate__",
+    "ReduceLROnPlateau.__init__",
     "ReduceLROnPlateau.step",
     "torch.utils.checkpoint._checkpoint_hook",
     "torch.utils.checkpoint._recomputation_hook",

@@ -14,6 +14,7 @@ from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.graph import CallKind, Frame
+from gradinspect.recording.frames import source_line
 from gradinspect.runner.run import Run
 
 
@@ -46,6 +47,7 @@ class ProgramLogs:
         self.calls.arguments.twins.names_of = self.training.names_of
         self.calls.arguments.evaluations.is_meant = self.training.modes.is_set
         self.calls.arguments.evaluations.has_stepped = self.training.has_stepped
+        self.calls.arguments.pixels.line_in = lambda file, line: source_line(file, line, self.folder)
         self.training.knows_writes(self.calls.writes.last_frame_by_program)
         self.unused = UnusedGraphs(self.folder, self.cuts.reached, recorder.others)
 

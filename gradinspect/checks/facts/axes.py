@@ -90,5 +90,15 @@ class RunsAlongBatch(Record, frozen=True, kw_only=True):
     shape: tuple[int, int]  # examples and steps
     num_calls: int
     is_loaded: bool  # by a DataLoader, and not by an index that was drawn
+    layer: Frame | None = None  # where it was made
     batch: Frame | None = None  # where the examples were put together
     ran: Frame | None = None
+
+
+class MixedPixels(Record, frozen=True, kw_only=True):
+    """Images of [channels, rows, columns] whose elements lie as those of [rows, columns, channels] do."""
+
+    shape: tuple[int, ...]  # of one
+    num_calls: int
+    viewed: Frame | None = None  # the only line that may have given them this shape
+    used: Frame | None = None

@@ -44,9 +44,10 @@ class FailedCall(Record, frozen=True, kw_only=True):
     called: Frame | None  # the line of the program that called the function of `frame`
     tensors: tuple[FailedTensor, ...]
     created: Frame | None = None  # the optimizer that the statement names
+    loader: Frame | None = None  # where the DataLoader was made that was making a batch, or made what the layer got
     iterators: tuple[FailedIterator, ...] = ()  # if no tensor is named
     layer: str = ""  # in which it was raised, within what the statement names: "net.3, a Linear"
-    layer_made: Frame | None = None  # the line that made it, if it has parameters
+    layer_made: Frame | None = None  # where that was made
     shared: tuple[SharedParameter, ...] = ()
     unregistered: tuple[
         tuple[str, str], ...

@@ -72,6 +72,7 @@ class UnlikeReductions(Record, frozen=True, kw_only=True):
 
     rows: int
     num_calls: int
+    layer: Frame | None = None  # where the loss was made that sums, if it is a module
     summed: Frame | None = None
     averaged: Frame | None = None
     used: Frame | None = None  # where they are added

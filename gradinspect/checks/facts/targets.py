@@ -34,6 +34,7 @@ class OutOfReach(Record, frozen=True, kw_only=True):
     most: float
     share: float  # of the targets that lie outside
     num_calls: int
+    layer: Frame | None = None  # where the last module was made, if it is one
     made: Frame | None = None  # where the last function was called
     used: Frame | None = None
 
@@ -47,6 +48,7 @@ class IgnoredClass(Record, frozen=True, kw_only=True):
     num_all: int  # of labels or items
     num_others: int  # kinds of them
     padding: int | None = None  # the label that belongs to padded tokens, and is not ignored
+    layer: Frame | None = None  # where the loss or the embedding was made, if it is a module
     used: Frame | None = None
 
 
@@ -59,6 +61,7 @@ class CountedPadding(Record, frozen=True, kw_only=True):
     num_all: int
     filler: int | None = None  # the id that fills up rows, where no embedding has a padding_idx
     is_of_tokens: bool = False  # other tokens have this label, too
+    layer: Frame | None = None  # where the loss was made, if it is a module
     used: Frame | None = None
 
 
@@ -91,6 +94,7 @@ class TwoOrders(Record, frozen=True, kw_only=True):
     second: Frame | None = None
     used: Frame | None = None
     are_loaders: bool = False  # that have drawn both
+    loaders: tuple[Frame, ...] = ()  # where these were made
 
 
 class WrongSign(Record, frozen=True, kw_only=True):
@@ -165,6 +169,7 @@ class WeightsOfFrequency(Record, frozen=True, kw_only=True):
     rare_share: float
     rare_weight: float
     num_labels: int
+    layer: Frame | None = None  # where the loss was made, if it is a module
     made: Frame | None = None  # the weights
     used: Frame | None = None
 
@@ -178,5 +183,42 @@ class LabelRuns(Record, frozen=True, kw_only=True):
     num_runs: int
     share: float  # of that class in a batch, on average
     labels: int  # of a batch
+    loader: Frame | None = None  # where a DataLoader was made that takes the examples as they come
     made: Frame | None = None
+    used: Frame | None = None
+
+
+class FarTargets(Record, frozen=True, kw_only=True):
+    """The mean of what a model returns is a small part of that of its targets, and comes no nearer at this pace."""
+
+    loss: str  # or the difference of the two: "sub"
+    target: float  # the mean of the targets, over all calls
+    first: float  # the mean of the output, in the first call
+    last: float
+    num_calls: int
+    made: Frame | None = None
+    used: Frame | None = None
+
+
+class UnreadFlag(Record, frozen=True, kw_only=True):
+    """A target adds the value of what follows in all rows, and nothing reads a flag of the same batch."""
+
+    name: str  # the variable
+    num_ends: int  # rows in which it is 1
+    num_rows: int
+    num_calls: int
+    made: Frame | None = None  # the flag
+    added: Frame | None = None  # the target
+    used: Frame | None = None
+
+
+class TurnedApart(Record, frozen=True, kw_only=True):
+    """Inputs and targets were flipped, turned or shifted by draws of their own."""
+
+    num_inputs: int  # such calls behind the inputs, in the last batch in which they differ
+    num_targets: int
+    num_apart: int  # batches in which they differ
+    num_calls: int
+    first: Frame | None = None  # the line that turns the inputs
+    second: Frame | None = None
     used: Frame | None = None

@@ -55,6 +55,7 @@ class OptimizerMisuse(Record, frozen=True, kw_only=True):
     backward: Frame | None = None
     cleared: Frame | None = None
     scheduled: Frame | None = None
+    scheduler: Frame | None = None  # where it was made
     step: Frame | None = None
     ratio: float = 1.0  # of a learning rate to the one before; of the last to the largest, if it is next to nothing
     num_steps: int = 0

@@ -235,6 +235,7 @@ class LastAlongBatch(Record, frozen=True, kw_only=True):
     op: str  # the class of the RNN
     how: str = "last"  # or the function over the sequences: "mean"
     shape: tuple[int, int]  # steps and sequences
+    layer: Frame | None = None  # where the RNN was made
     ran: Frame | None  # where the RNN was called
     used: Frame | None
 

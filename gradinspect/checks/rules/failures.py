@@ -39,6 +39,7 @@ FAILED = Rule(
 _INFERENCE = "Inference tensors cannot be saved"
 _LEAF = "a leaf Variable that requires grad"
 _MAKES_LAYER = re.compile(r"\b[Mm]ake the (?:layer|batch norm|embedding)")
+_NAMES_LOADER = re.compile(r"\b(?:DataLoader|collate_fn)\b")
 _SHAPES = re.compile(r"size|shape|dimension|broadcast|element|channel|match|length|\bdims?\b", re.IGNORECASE)
 
 
@@ -62,6 +63,7 @@ def failure_findings(fact: FailedCall) -> Iterator[Finding]:
             *_inference(fact),
             *(place for line in _sparse_lines(fact) for place in place_of("sparse", line)),
             *place_of("optimizer", fact.created),
+            *place_of("loader", fact.loader if _NAMES_LOADER.search(remedy) else None),
             *place_of("created", fact.layer_made if _MAKES_LAYER.search(remedy) else None),
             *place_of("failed", fact.frame, fact.called),
         ),

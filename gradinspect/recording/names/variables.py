@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dis import get_instructions
 from functools import lru_cache
+from inspect import getattr_static
 from itertools import islice
 from sys import getrefcount
 from types import CodeType, FrameType
@@ -27,6 +28,8 @@ _OF_DYNAMO = "___"  # what a function that goes on after a graph break is given:
 _CONTAINERS = (list, tuple, set, frozenset)
 _BEFORE_TARGETS = frozenset(("FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP"))
 _ASKS_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
+_READS_NAME = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))  # unlike an attribute
+_SEEN: dict[int, tuple[CodeType, bool]] = {}  # by the id of a function's code that has such a name
 _ASSERTS_OF_PYTEST = "@py_builtins"  # it adds calls of locals() to each assert, and keeps nothing of them
 _EMPTY_REFERENCES = getrefcount(dict(a=1)) + 2  # the frame's own and the variable's  # noqa: C408
 
@@ -117,8 +120,19 @@ def variables_in(namespace: dict[str, object], passing: Collection[str] = ()) ->
             inside.extend(_elements(name, value))
         elif name == "self":
             inside.extend(_attributes(name, value))
+        elif isinstance_safely(value, (tuple,)):
+            inside.extend(_fields(name, cast("tuple[object, ...]", value)))
     yield from inside
     yield from last
+
+
+def _fields(name: str, value: tuple[object, ...]) -> Iterator[Variable]:
+    """Yield what a named tuple holds, without running code of its class."""
+    fields = getattr_static(type(value), "_fields", ())
+    if is_one_of(fields, (tuple,)) and all(type(one) is str for one in fields):
+        for field, one in zip(fields, tuple.__iter__(value), strict=False):
+            if isinstance_safely(one, (torch.Tensor, nn.Module)):
+                yield Variable(f"{name}.{field}", cast("torch.Tensor | nn.Module", one))
 
 
 def num_unlisted(namespace: dict[str, object]) -> int:
@@ -162,14 +176,26 @@ def local_variables(frame: FrameType) -> dict[str, object]:
         return {} if _is_of_module(frame) else dict(frame.f_locals)
     if sys.version_info >= (3, 13):
         return dict(frame.f_locals)
-    names = frame.f_code.co_names
-    if _ASKS_FOR_LOCALS.intersection(names) and _ASSERTS_OF_PYTEST not in names:
+    if _may_see_snapshot(frame.f_code):
         return {}
     snapshot = frame.f_locals
     variables = dict(snapshot)
     if getrefcount(snapshot) <= _EMPTY_REFERENCES:
         snapshot.clear()
     return variables
+
+
+def _may_see_snapshot(code: CodeType) -> bool:
+    """Return whether a function calls `locals()` or the like, and not only a method of that name: `model.eval()`."""
+    names = code.co_names
+    if not _ASKS_FOR_LOCALS.intersection(names) or _ASSERTS_OF_PYTEST in names:
+        return False
+    known = _SEEN.get(id(code))
+    if known is None or known[0] is not code:
+        asking = (one for one in get_instructions(code) if one.argval in _ASKS_FOR_LOCALS)
+        asks = any(one.opname in _READS_NAME or one.argval != "eval" for one in asking)
+        known = _SEEN[id(code)] = code, asks
+    return known[1]
 
 
 def own_variables(frame: FrameType) -> dict[str, Any]:

@@ -30,7 +30,12 @@ def batch_place(iterator: Any) -> BatchPlace | None:
     return BatchPlace(number, len(sampler)) if isinstance(number, int) else None
 
 
+def batches_of(iterator: Any) -> Any:
+    """Return what an iterator takes the indices of each batch from: the sampler of its loader."""
+    return getattr(iterator, _SAMPLER.or_else("__class__"), None)
+
+
 def sampler_of(iterator: Any) -> object:
     """Return the sampler that orders the examples of an iterator, or what else orders them."""
-    batches: Any = getattr(iterator, _SAMPLER.or_else("__class__"), None)
+    batches = batches_of(iterator)
     return getattr(batches, "sampler", batches)

@@ -25,7 +25,15 @@ def noticing(holder: type, name: str, note: Note, turn: AbstractContextManager[o
         turn: A lock that is held meanwhile.
     """
 
+    def report(made: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        try:
+            with turn or nullcontext():
+                note(made, args, kwargs, result, sys._getframe(2))
+        except Exception:
+            return
+
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        # torch.compile reads the whole closure of what it inlines, and knows no lock: so there is none in it.
         @passed_by
         @functools.wraps(original)
         def noticed(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -36,11 +44,7 @@ def noticing(holder: type, name: str, note: Note, turn: AbstractContextManager[o
             except BaseException as error:  # NOTE [No frame of ours in a traceback] in `record.recorder`
                 error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                 raise
-            try:
-                with turn or nullcontext():
-                    note(self, args, kwargs, result, sys._getframe(1))
-            except Exception:
-                return result
+            report(self, args, kwargs, result)
             return result
 
         return noticed

@@ -1,7 +1,7 @@
 # expect: GI334
 # why: The 4 classes follow each other: one stays for 4 batches of about 16 labels
 # advice: Shuffle the examples before they become batches: shuffle=True, torch.randperm(n), or a buffer beyond a class.
-# lines: labels=17 loss=18
+# lines: loader=14 loss=18
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,7 +1,9 @@
 """The user's names: stable ones first."""
 
+import builtins
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 from weakref import ref
 
 import pytest
@@ -160,6 +162,23 @@ def test_of_a_long_container_the_first_elements_are_read() -> None:
     assert len(names_in({"many": dict.fromkeys(range(LARGEST_CONTAINER + 5), x)})) == LARGEST_CONTAINER
 
 
+def test_what_a_named_tuple_holds_is_called_by_its_field() -> None:
+    """Of a class that derives from it, too, whose own code does not run."""
+
+    class Batch(NamedTuple):
+        x: torch.Tensor
+        number: int
+
+    class Loud(Batch):
+        def __iter__(self) -> Any:
+            raise AssertionError
+
+    x = torch.ones(1)
+
+    assert names_in({"batch": Batch(x, 1)}) == ["batch.x"]
+    assert names_in({"batch": Loud(x, 1)}) == ["batch.x"]
+
+
 def test_a_function_finds_its_own_variables_and_those_of_its_callers() -> None:
     """The innermost first, or the globals first, whose names are the same at every call."""
 
@@ -199,6 +218,21 @@ def test_reading_the_variables_of_a_function_keeps_nothing_alive() -> None:
     read_by_us, read_by_itself = read()
     assert read_by_us == {}
     assert "tensor" in read_by_itself
+
+
+def test_a_method_of_that_name_asks_for_no_locals() -> None:
+    """A function that puts a model into eval mode is read as any other is."""
+
+    def evaluates(net: nn.Module) -> list[str]:
+        net.eval()
+        return list(local_variables(sys._getframe()))
+
+    def asks_builtins(net: nn.Module) -> list[str]:
+        mine = builtins.locals()
+        return list(local_variables(sys._getframe())) if net in mine.values() else []
+
+    assert evaluates(nn.ReLU()) == ["net"]
+    assert asks_builtins(nn.ReLU()) == (["net", "mine"] if sys.version_info >= (3, 13) else [])
 
 
 def test_a_model_that_is_given_has_the_name_of_its_variable() -> None:

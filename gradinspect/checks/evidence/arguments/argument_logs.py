@@ -8,6 +8,7 @@ from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
 from gradinspect.checks.evidence.arguments.evaluations import EvaluationLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
+from gradinspect.checks.evidence.arguments.made_layers import MadeLayerLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
 from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLog
 from gradinspect.checks.evidence.arguments.repeated_batches import RepeatedBatchLog
@@ -15,6 +16,7 @@ from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
 from gradinspect.checks.evidence.axes.example_axes import ExampleAxisLog
+from gradinspect.checks.evidence.axes.mixed_pixels import MixedPixelLog
 from gradinspect.checks.evidence.axes.other_axes import OtherAxisLog
 from gradinspect.checks.evidence.axes.padded_ends import PaddedEndLog
 from gradinspect.checks.evidence.axes.views import ViewLog
@@ -22,6 +24,7 @@ from gradinspect.checks.evidence.targets.adversaries import AdversaryLog
 from gradinspect.checks.evidence.targets.class_weights import ClassWeightLog
 from gradinspect.checks.evidence.targets.cut_values import CutLog
 from gradinspect.checks.evidence.targets.exchanged import ExchangeLog
+from gradinspect.checks.evidence.targets.far_targets import FarTargetLog
 from gradinspect.checks.evidence.targets.ignored import IgnoredLog
 from gradinspect.checks.evidence.targets.label_runs import LabelRunLog
 from gradinspect.checks.evidence.targets.one_order import OneOrderLog
@@ -29,8 +32,11 @@ from gradinspect.checks.evidence.targets.orders import OrderLog
 from gradinspect.checks.evidence.targets.other_draws import OtherDrawLog
 from gradinspect.checks.evidence.targets.ranges import RangeLog
 from gradinspect.checks.evidence.targets.tokens import TokenLog
+from gradinspect.checks.evidence.targets.turned_apart import TurnedApartLog
 from gradinspect.checks.evidence.targets.uninformative import UninformativeLog
+from gradinspect.checks.evidence.targets.unread_flags import UnreadFlagLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.facts.axes import MixedPixels, MovedByView
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
@@ -57,16 +63,20 @@ class ArgumentLogs:
         self.twins = TwinLog(flow, errors)
         self.samples = SampleLog(errors)
         self.evaluations = EvaluationLog(flow)
+        self.pixels = MixedPixelLog(errors)
         self.columns = SummedColumnLog(errors)
         self._arithmetic = ArithmeticLog(flow, errors)
         self._logs: tuple[ArgumentLog, ...] = (
+            MadeLayerLog(flow),  # others ask it
             LabelLog(flow, errors), self.twins, MaskLog(flow, errors), SimilarityLog(flow, errors),
             InitialValueLog(flow, errors), RecurrentAxisLog(flow), PaddedEndLog(flow), ExampleAxisLog(flow),
             self.samples, self.evaluations,
             ViewLog(flow), TokenLog(flow, errors), RangeLog(flow, errors),
-            IgnoredLog(errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow), OtherAxisLog(flow),
-            OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors), AdversaryLog(flow, errors),
-            ExchangeLog(flow, errors), ClassWeightLog(flow, errors), LabelRunLog(flow, errors),
+            IgnoredLog(flow, errors), UninformativeLog(flow, errors), OrderLog(flow), OneOrderLog(flow),
+            OtherAxisLog(flow), OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors),
+            AdversaryLog(flow, errors), ExchangeLog(flow, errors), ClassWeightLog(flow, errors),
+            LabelRunLog(flow, errors), self.pixels, FarTargetLog(flow, errors), UnreadFlagLog(flow),
+            TurnedApartLog(flow),
             self._arithmetic,
         )  # fmt: skip
 
@@ -80,6 +90,8 @@ class ArgumentLogs:
         """Yield what they have seen. What they compute for it is no call of the program."""
         with unobserved():
             found = [fact for log in self._logs for fact in log.facts(frame_of)]
+            if any(isinstance(fact, MovedByView) for fact in found):
+                found = [fact for fact in found if not isinstance(fact, MixedPixels)]  # whose line is known
             columns = list(self.columns.facts(frame_of))
         yield from (*found, *columns)
 

@@ -85,8 +85,15 @@ class RecurrentAxisLog:
         for number, seen in self._seen.items():
             if seen.is_last and seen.num_calls >= LEAST_CALLS and seen.ran not in self._knowing:
                 yield LastAlongBatch(
-                    op=seen.op, how=seen.how, shape=seen.shape, ran=frame_of(seen.ran), used=frame_of(number)
-                )
+                    op=seen.op, how=seen.how, shape=seen.shape, layer=frame_of(self._made(seen)),
+                    ran=frame_of(seen.ran), used=frame_of(number),
+                )  # fmt: skip
+
+    def _made(self, seen: _Seen) -> int | None:
+        """Return the frame that made the RNN."""
+        functions = (name for name, op in RECURRENT.items() if op == seen.op)
+        made = (self._flow.origins.of_line(seen.ran, name) for name in functions)
+        return next((one for one in made if one is not None), None)
 
 
 def made_by(flow: Dataflow, given: torch.Tensor, known: Container[int]) -> int:

@@ -9,21 +9,19 @@ with a graph has read it.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import FrameType
 from typing import Any
 from weakref import ReferenceType, ref
 
 from msgspec import Struct
 
+from gradinspect.checks.evidence.lines.made_objects import iterator_in
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.values import RepeatedBatch
 from gradinspect.graph import Frame
-from gradinspect.recording.names.variables import local_variables
-from gradinspect.torch_api.data.loaders import NEXT_BATCH, batch_place
+from gradinspect.torch_api.data.loaders import batch_place
 
 LEAST_TIMES = 5
 MOST_CALLS = 2_000  # after one that stacks samples, among which its readers are looked for
-_MOST_FRAMES = 12  # from the stacking up to the iterator
 
 
 class _Seen(Struct):
@@ -75,14 +73,3 @@ class RepeatedBatchLog:
                 if not later.is_off and any(read.is_live for read in later.reads):
                     return True
         return False
-
-
-def iterator_in(frame: FrameType | None) -> object | None:
-    """Find the iterator of a DataLoader that is making a batch."""
-    for _ in range(_MOST_FRAMES):
-        if frame is None:
-            return None
-        if frame.f_code is NEXT_BATCH:
-            return local_variables(frame).get("self")
-        frame = frame.f_back
-    return None

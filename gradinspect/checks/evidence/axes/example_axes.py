@@ -17,7 +17,7 @@ from torch.utils.data import RandomSampler, SubsetRandomSampler, WeightedRandomS
 
 from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.arguments.recurrent_axes import RECURRENT, takes_time_first
-from gradinspect.checks.evidence.arguments.repeated_batches import iterator_in
+from gradinspect.checks.evidence.lines.made_objects import iterator_in
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import RunsAlongBatch
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, ancestors
@@ -42,6 +42,7 @@ class _Seen(Struct):
     """All calls on a line."""
 
     op: str
+    function: str
     shape: tuple[int, int] = (0, 0)
     batch: int = OUTSIDE  # the call that put it together
     num_calls: int = 0
@@ -94,7 +95,7 @@ class ExampleAxisLog:
             return
         if is_attention and not self._is_of_itself(given, argument(args, kwargs, 1, "key")):
             return
-        seen = self._seen.setdefault(number, _Seen(RECURRENT.get(function, "")))
+        seen = self._seen.setdefault(number, _Seen(RECURRENT.get(function, ""), function))
         seen.num_calls += 1
         seen.shape = given.shape[0], given.shape[1]
         seen.batch = self._batch(given)
@@ -123,6 +124,7 @@ class ExampleAxisLog:
                 made = self._flow.calls[seen.batch]
                 yield RunsAlongBatch(
                     op=seen.op, shape=seen.shape, num_calls=seen.num_calls, is_loaded=made.name == "stack",
+                    layer=frame_of(self._flow.origins.of_line(number, seen.function)),
                     batch=frame_of(made.frame), ran=frame_of(number),
                 )  # fmt: skip
 

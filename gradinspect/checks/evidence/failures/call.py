@@ -32,6 +32,7 @@ from gradinspect.checks.evidence.failures.inside import (
     shared_parameters,
     unregistered_lists,
 )
+from gradinspect.checks.evidence.lines.made_objects import iterator_in
 from gradinspect.checks.evidence.training.gradient_use import gradient_of, held_by
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.emptied import ITERATORS
@@ -55,6 +56,7 @@ _KINDS_INSIDE = (*_KINDS, TypeError, AttributeError, AssertionError, UnpicklingE
 _TYPE_ERROR = re.compile(
     r"\btensors?\b|must be Tensor, not|np\.ndarray of type|^[\w.]+\(\) (?:missing|got an unexpected)"
 )
+_OBJECTS = (nn.Module, torch.Tensor)
 _TORCH = str(Path(torch.__file__).parent)
 MAX_TENSORS = 6
 MAX_NUMBERS = 10**7  # of which the extremes are looked for
@@ -118,6 +120,7 @@ def failed_call(
         called=None if caller is None else _line(caller, folder),
         tensors=tensors,
         created=None if refused is None else recorder.frames.record(origin(refused), folder),
+        loader=recorder.frames.record(_loader(frames, () if layer is None else layer.given, flow), folder),
         iterators=iterators,
         layer="" if layer is None else f"{layer.name}, {_with_article(type(layer.module).__name__)}",
         layer_made=None if layer is None else recorder.frames.record(_made(layer.module, origin), folder),
@@ -135,8 +138,18 @@ def _with_article(name: str) -> str:
 
 
 def _made(module: torch.nn.Module, origin: Callable[[Any], int | None]) -> int | None:
-    """Return the frame that made a module: that which made the first of its parameters."""
-    return next((origin(one) for one in own_parameters(module).values() if isinstance(one, torch.Tensor)), None)
+    """Return the frame that made a module, or the first of its parameters, if it was copied or loaded."""
+    made = (origin(one) for one in (module, *own_parameters(module).values()) if isinstance(one, _OBJECTS))
+    return next((one for one in made if one is not None), None)
+
+
+def _loader(frames: Iterable[FrameType], given: Iterable[tuple[str, torch.Tensor]], flow: Dataflow) -> int | None:
+    """Return the frame that made the DataLoader which was making a batch, or has made what a layer was given."""
+    innermost = next(iter(reversed([*frames])), None)
+    iterator = iterator_in(innermost)
+    if iterator is not None:
+        return flow.origins.of(flow.origins.loader_of(iterator))
+    return flow.origins.of_batch(behind for _, one in given for behind in ancestors(flow.calls, flow.read(one).call))
 
 
 def _text(error: BaseException) -> str:

@@ -146,8 +146,9 @@ class AddedTermLog:
             if seen.unlike is not None and seen.num_unlike == seen.num_calls >= LEAST_CALLS:
                 summed, mean = (frame_of(calls[call].frame) for call in seen.unlike)
                 yield UnlikeReductions(
-                    rows=seen.rows, num_calls=seen.num_calls, summed=summed, averaged=mean, used=frame_of(number)
-                )
+                    rows=seen.rows, num_calls=seen.num_calls, summed=summed, averaged=mean, used=frame_of(number),
+                    layer=frame_of(self._flow.origins.of_call(seen.unlike[0])),
+                )  # fmt: skip
             if seen.twice is not None and seen.num_twice == seen.num_calls >= LEAST_CALLS:
                 first, again = (frame_of(calls[call].frame) for call in seen.twice)
                 yield RepeatedTerm(count=2, first=first, again=again, used=(frame_of(number),))

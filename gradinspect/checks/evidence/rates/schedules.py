@@ -9,6 +9,7 @@ from weakref import ReferenceType, ref
 from torch.optim import lr_scheduler
 
 from gradinspect.checks.evidence.arguments.given import argument
+from gradinspect.checks.evidence.lines.made_objects import Origins
 from gradinspect.checks.evidence.rates.paces import SCHEDULES, PaceLog
 from gradinspect.checks.evidence.rates.plateaus import PlateauLog
 from gradinspect.checks.evidence.rates.scheduler_sources import MadeScheduler, made_scheduler
@@ -23,9 +24,11 @@ _Key: TypeAlias = tuple[ReferenceType[Any], int | None]  # a scheduler, and the 
 class ScheduleLog:
     """Listens to the steps of schedulers."""
 
-    def __init__(self, frames: FrameTable, folder: Path) -> None:
-        """Share the numbers of frames; files below the folder are named relative to it."""
+    def __init__(self, origins: Origins, frames: FrameTable, folder: Path) -> None:
+        """Share the lines that made schedulers, and those of frames; files are named relative to the folder."""
+        self._origins = origins
         self._frames = frames
+        self._made: dict[_Key, int | None] = {}  # the frames that made them
         self._folder = folder
         self._plateaus: dict[_Key, PlateauLog] = {}
         self._paces: dict[_Key, PaceLog] = {}
@@ -39,6 +42,7 @@ class ScheduleLog:
         if caller is None:
             return
         key, file, line = (ref(scheduler), number), caller.f_code.co_filename, caller.f_lineno
+        self._made[key] = self._origins.of(scheduler)
         if type(scheduler) is lr_scheduler.ReduceLROnPlateau:
             self._names[key] = one.name
             log = self._plateaus.setdefault(key, PlateauLog(file, line, number))
@@ -58,13 +62,14 @@ class ScheduleLog:
                 yield ProgressRefused(
                     mode="max" if log.mode == "max" else "min", metric=metric, num_records=log.num_records,
                     first=log.first, last=log.record, optimizer=self._names[key],
-                    scheduled=frame_of(log.scheduled), made=self._line(made),
+                    scheduled=frame_of(log.scheduled), made=frame_of(self._made[key]) or self._line(made),
                 )  # fmt: skip
             loss = log.batch_loss()
             if loss is not None:
                 yield PlateauOfBatches(
                     loss=loss, patience=log.patience, num_told=log.num_told, optimizer=self._names[key],
-                    scheduled=frame_of(log.scheduled), made=self._line(made_scheduler("ReduceLROnPlateau")),
+                    scheduled=frame_of(log.scheduled),
+                    made=frame_of(self._made[key]) or self._line(made_scheduler("ReduceLROnPlateau")),
                 )  # fmt: skip
         for key, pace in self._paces.items():
             found = pace.other()
@@ -72,7 +77,7 @@ class ScheduleLog:
                 yield OtherPace(
                     counts=found.counts, scheduler=pace.name, length=pace.length, given=found.given,
                     num_scheduled=pace.num_scheduled, num_steps=pace.num_steps, optimizer=self._names[key],
-                    scheduled=frame_of(pace.scheduled), made=self._line(found.made),
+                    scheduled=frame_of(pace.scheduled), made=frame_of(self._made[key]) or self._line(found.made),
                     num_epochs=0 if found.loop is None else found.loop.num_passes,
                     epoch=0 if found.loop is None else found.loop.current,
                     loop=None if found.loop is None else source_line(found.loop.file, found.loop.line, self._folder),

@@ -91,7 +91,8 @@ class ClassWeightLog:
                     frequent=frequent.label, frequent_weight=frequent.weight,
                     frequent_share=frequent.num_labels / sum(seen.counts),
                     rare=rare.label, rare_weight=rare.weight, rare_share=rare.num_labels / sum(seen.counts),
-                    made=frame_of(seen.made), used=frame_of(number),
+                    layer=frame_of(self._flow.origins.of_line(number, seen.loss)), made=frame_of(seen.made),
+                    used=frame_of(number),
                 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from gradinspect.checks.evidence.arguments.given import argument, reduction_of
 from gradinspect.checks.evidence.targets.filled_rows import FilledRows, filled_rows
+from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import CountedPadding, IgnoredClass
 from gradinspect.graph import Frame
@@ -78,8 +79,9 @@ class IgnoredLog:
 
     functions = frozenset(("embedding", "cross_entropy", "nll_loss", "ctc_loss"))
 
-    def __init__(self, errors: OwnErrors) -> None:
-        """Count what is too large."""
+    def __init__(self, flow: Dataflow, errors: OwnErrors) -> None:
+        """Share the lines that made losses; what is too large is counted."""
+        self._origins = flow.origins
         self._limit = SizeLimit(errors, "batch of ids or labels", MOST_ELEMENTS)
         self._seen: dict[tuple[int | None, int], _Seen] = {}
         self._padded: dict[int | None, _Padded] = {}
@@ -214,7 +216,7 @@ class IgnoredLog:
                 yield CountedPadding(
                     label=padded.label, num_calls=padded.num_calls, num_padding=padded.num_padding,
                     num_all=padded.num_all, filler=padded.filler, is_of_tokens=padded.is_of_tokens,
-                    used=frame_of(number),
+                    layer=frame_of(self._origins.of_line(number, "cross_entropy")), used=frame_of(number),
                 )  # fmt: skip
         for (number, _), seen in self._seen.items():
             if seen.num_calls < LEAST_CALLS or seen.counts is None:
@@ -226,8 +228,15 @@ class IgnoredLog:
             if is_real or has_other:
                 yield IgnoredClass(
                     kind=seen.kind, index=seen.index, num_times=seen.num_times, num_all=num_all,
-                    num_others=max(others, 0), padding=seen.padding if has_other else None, used=frame_of(number),
+                    num_others=max(others, 0), padding=seen.padding if has_other else None,
+                    layer=frame_of(self._made(number, seen.kind)), used=frame_of(number),
                 )  # fmt: skip
+
+    def _made(self, number: int | None, kind: Literal["class", "item", "blank"]) -> int | None:
+        """Return the frame that made the only module which ignores something on a line."""
+        functions = {"class": ("cross_entropy", "nll_loss"), "item": ("embedding",), "blank": ("ctc_loss",)}[kind]
+        made = {one for name in functions if (one := self._origins.of_line(number, name)) is not None}
+        return next(iter(made)) if len(made) == 1 else None
 
 
 def _is_all_near(is_it: torch.Tensor, padded: torch.Tensor) -> bool:

@@ -23,6 +23,7 @@ from gradinspect.checks.evidence.targets.uninformative import OF_CLASSES
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.result_states import SizeLimit
 from gradinspect.checks.facts.targets import LabelRuns
+from gradinspect.checks.facts.value_flow import ancestors
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
@@ -47,6 +48,7 @@ class _Seen(Struct):
     num_labels: int = 0
     is_other: bool = False  # not one label for each example
     made: int | None = None
+    loader: int | None = None  # the frame that made the DataLoader, if it takes the examples as they come
 
 
 class LabelRunLog:
@@ -76,6 +78,10 @@ class LabelRunLog:
         seen.is_other = not is_plain or not self._limit.allows(target, number)
         if not seen.is_other and target.shape[0] >= LEAST_LABELS:
             seen.made = self._flow.made_at(target)
+            if not seen.shares:
+                behind = ancestors(self._flow.calls, self._flow.read(target).call)
+                if self._flow.origins.takes_in_order(behind):
+                    seen.loader = self._flow.origins.of_batch(behind)
             seen.passes.append(outer_passes(sys._getframe(1)))
             self._read(seen, target)
 
@@ -101,6 +107,7 @@ class LabelRunLog:
             if is_apart and num_calls >= _LEAST_RUN * num_runs and not _follows_loops(seen):
                 yield LabelRuns(
                     loss=seen.loss, num_calls=num_calls, num_kinds=len(kinds), num_runs=num_runs, share=share,
+                    loader=frame_of(seen.loader),
                     labels=seen.num_labels // num_calls, made=frame_of(seen.made), used=frame_of(number),
                 )  # fmt: skip
 

@@ -53,6 +53,7 @@ class _Seen(Struct):
     second: int | None = None
     are_apart: bool = True
     are_loaders: bool = False
+    loaders: tuple[int, ...] = ()  # the frames that made them
 
 
 class OrderLog:
@@ -66,6 +67,7 @@ class OrderLog:
         self._lengths: dict[int, int] = {}  # of the permutations, by their calls
         self._states: dict[int, int] = {}  # that samplers' draws have left their generators in, by the same
         self._drawn: dict[int, int] = {}  # the last draw of each sampler, by its id
+        self._loaders: dict[int, int] = {}  # the frames that made the loaders, by their draws
         self._batches: dict[int, int] = {}  # by the call that made a batch: the draw that has ordered it
         self._seen: dict[int | None, _Seen] = {}
 
@@ -93,6 +95,7 @@ class OrderLog:
             (first,), (second,) = own, other
             seen.are_loaders = first in self._states and second in self._states
             seen.are_apart = self._are_apart(first, second, target) and (seen.are_loaders or function != "sub")
+            seen.loaders = tuple(self._loaders[one] for one in (first, second) if one in self._loaders)
             seen.length = self._lengths[first]
             seen.first, seen.second = self._flow.calls[first].frame, self._flow.calls[second].frame
 
@@ -115,6 +118,9 @@ class OrderLog:
         loader = None if frame is None else local_variables(frame).get("self")
         drawn = self._drawn.get(id(sampler_of(loader)))
         if drawn is not None:
+            made = self._flow.origins.of(self._flow.origins.loader_of(loader))
+            if made is not None:
+                self._loaders[drawn] = made
             self._batches[len(self._flow.calls)] = drawn
 
     def _orders(self, tensor: torch.Tensor) -> set[int]:
@@ -151,6 +157,7 @@ class OrderLog:
                 yield TwoOrders(
                     length=seen.length, num_calls=seen.num_calls, first=frame_of(seen.first),
                     second=frame_of(seen.second), used=frame_of(number), are_loaders=seen.are_loaders,
+                    loaders=tuple(made for one in seen.loaders if (made := frame_of(one)) is not None),
                 )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ MOST_CALLS = 50
 MOST_ELEMENTS = 262_144
 LEAST_SHARE = 0.1  # of the targets of each call
 _MARGIN = 0.05  # of the width of a range, or of the largest target
-_RANGES = {
+RANGES = {
     "relu": (0.0, inf), "sigmoid": (0.0, 1.0), "softmax": (0.0, 1.0), "tanh": (-1.0, 1.0), "softplus": (0.0, inf),
     "log_softmax": (-inf, 0.0), "logsigmoid": (-inf, 0.0), "relu6": (0.0, 6.0), "hardtanh": (-1.0, 1.0),
 }  # fmt: skip
@@ -41,6 +41,7 @@ class _Seen(Struct):
     op: str
     loss: str
     made: int | None
+    layer: int | None  # the frame that made it, if a layer did
     least: float = inf
     most: float = -inf
     share: float = 1.0  # the smallest of all calls
@@ -72,8 +73,9 @@ class RangeLog:
     def _compare(self, loss: str, prediction: torch.Tensor, target: torch.Tensor, number: int | None) -> None:
         made = made_by(self._flow.calls, self._flow.read(prediction))
         op = "" if made == OUTSIDE else self._flow.calls[made].name.strip("_")
-        seen = self._seen.setdefault(number, _Seen(op, loss, None if made == OUTSIDE else self._flow.calls[made].frame))
-        is_one = op == seen.op and op in _RANGES and target.is_cpu
+        frame = None if made == OUTSIDE else self._flow.calls[made].frame
+        seen = self._seen.setdefault(number, _Seen(op, loss, frame, self._flow.origins.of_call(made)))
+        is_one = op == seen.op and op in RANGES and target.is_cpu
         if not is_one or seen.share < LEAST_SHARE:
             seen.share = 0.0
             return
@@ -83,7 +85,7 @@ class RangeLog:
             values = ops.to(ops.detach(target), torch.float64)
             seen.least = min(seen.least, ops.item(ops.min(values)))
             seen.most = max(seen.most, ops.item(ops.max(values)))
-            low, high = _RANGES[op]
+            low, high = RANGES[op]
             margin = _MARGIN * (high - low if high - low < inf else ops.item(ops.amax(ops.abs(values))))
             outside = ops.logical_or(ops.lt(values, low - margin), ops.gt(values, high + margin))
             seen.share = min(seen.share, ops.item(ops.mean(ops.to(outside, torch.float64))))
@@ -95,5 +97,6 @@ class RangeLog:
             if seen.share >= LEAST_SHARE and seen.num_calls >= LEAST_CALLS:
                 yield OutOfReach(
                     op=seen.op, loss=seen.loss, least=seen.least, most=seen.most, share=seen.share,
-                    num_calls=seen.num_calls, made=frame_of(seen.made), used=frame_of(number),
+                    num_calls=seen.num_calls, layer=frame_of(seen.layer), made=frame_of(seen.made),
+                    used=frame_of(number),
                 )  # fmt: skip

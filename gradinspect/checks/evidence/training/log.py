@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from torch import nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
+from torch.utils.data import DataLoader
 
 from gradinspect.checks.evidence.arguments.given import argument
 from gradinspect.checks.evidence.in_place.lagging_buffers import LaggingBuffersLog
@@ -78,6 +79,8 @@ from gradinspect.torch_api.patching.noticing import noticing
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
 
+# What a finding may name for its arguments: NOTE [The line that made it] in `lines.made_objects`.
+_NOTED = (nn.Module, DataLoader, lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
 LEAST_DROPPED = 5
 MAX_USES = 12  # backward calls in which it is looked for what reads each parameter
 LEAST_KEPT = 3  # steps that have left a gradient itself in the state of their optimizer
@@ -98,7 +101,7 @@ class TrainingLog:
         self._folder = folder
         self._gradients = GradientUse(recorder, folder)
         self._optimizers = Optimizers(recorder)
-        self._schedules = ScheduleLog(recorder.frames, folder)
+        self._schedules = ScheduleLog(flow.origins, recorder.frames, folder)
         self._registrations = Registrations(recorder)
         self._anew = MadeAnew(self._registrations)
         self._scaled = ScaledLosses(recorder.others.identity_of)
@@ -125,6 +128,7 @@ class TrainingLog:
         turn, guard = self._recorder.turn, self._recorder.errors.guard
         patches = (
             noticing(Optimizer, "__init__", guard(self._on_optimizer), turn),
+            *(noticing(kind, "__init__", guard(self._on_made), turn) for kind in _NOTED),
             noticing(lr_scheduler.LRScheduler, "step", guard(self._on_schedule), turn),
             noticing(lr_scheduler.ReduceLROnPlateau, "step", guard(self._on_schedule), turn),
             noticing(nn.Module, "train", guard(self._on_mode), turn),
@@ -196,11 +200,11 @@ class TrainingLog:
         return self._optimizers.of(optimizer).created
 
     def origin(self, made: Any) -> int | None:
-        """Return the frame that made an optimizer or a parameter of a module."""
+        """Return the frame that made an optimizer, a module, or a parameter of one."""
         if isinstance(made, Optimizer):
             return self.created(made)
-        first = self._registrations.first_of(made)
-        return None if first is None else first.frame
+        number, first = self._flow.origins.of(made), self._registrations.first_of(made)
+        return first.frame if number is None and first is not None else number
 
     def method_of(self, leaf: torch.Tensor | None) -> str:
         """Name the class of torch's whose optimizer alone holds a leaf; nothing if it is another one, or several."""
@@ -365,9 +369,13 @@ class TrainingLog:
         with plain_tensors_only():
             self._optimizers.create(optimizer, self._registrations.order, frame)
 
+    def _on_made(self, made: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
+        self._flow.origins.note(made, frame)
+
     def _on_schedule(self, scheduler: Any, args: Any, kwargs: Any, _result: object, frame: FrameType) -> None:
         one = self._optimizers.schedule(scheduler, frame, had_backward=bool(self._gradients.num_backwards))
         if one is not None:
+            one.scheduler = self._flow.origins.of(scheduler)
             self._schedules.note(scheduler, one, args, kwargs, frame)
 
     def _on_mode(self, module: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
@@ -596,6 +604,7 @@ class TrainingLog:
         return OptimizerMisuse(
             kind=kind, optimizer=one.name, created=self._frame(one.created), step=self._frame(one.step),
             scheduled=self._frame(scheduled), ratio=one.falls.ratio,
+            scheduler=None if scheduled is None else self._frame(one.scheduler),
         )  # fmt: skip
 
     def _number(self, frame: FrameType | None) -> int | None:

@@ -118,6 +118,7 @@ class SeenOptimizer:
     had_backward: bool = False  # before the first of these
     num_scheduled: int = 0  # steps of a scheduler
     schedule: int | None = None  # the frame of the last one
+    scheduler: int | None = None  # the frame that made the last one that stepped
     kept: str | None = None  # the key of a state that is a gradient's own memory
     num_kept: int = 0  # of the last steps, after which it was so
     falls: RateFalls = field(default_factory=RateFalls)

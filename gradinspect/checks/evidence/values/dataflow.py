@@ -23,6 +23,7 @@ from msgspec import Struct
 from torch import nn
 
 from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
+from gradinspect.checks.evidence.lines.made_objects import Origins
 from gradinspect.checks.evidence.lines.replaced import ReplacedVariable, replaced_unread
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.numbers import numeric_names
@@ -93,6 +94,7 @@ class Dataflow:
             int, int | None
         ] = {}  # number of a leaf that a call made -> the frame that let it require grad
         self.on_missing_grad: Callable[[torch.Tensor, Read, FrameType | None], None] | None = None
+        self.origins = Origins(recorder.frames)
         self.num_pauses = 0
         self.numbers: dict[int, frozenset[str]] = {}  # the variables that were numbers where one may have been read
         self.has_samples = False  # a distribution has sampled what could have a gradient

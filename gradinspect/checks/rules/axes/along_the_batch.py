@@ -46,6 +46,7 @@ def along_findings(fact: RunsAlongBatch) -> Iterator[Finding]:
         text=f"{how} has put {examples} examples together along axis 0. {does} along axis 0, from one example to "
         f"another, and takes the {steps} steps on axis 1 for a batch.",
         places=(
+            *place_of("layer", fact.layer),
             *place_of("batch", None if fact.batch == fact.ran else fact.batch),
             *place_of("ran", fact.ran),
         ),

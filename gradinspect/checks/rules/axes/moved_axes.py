@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.axes import FlattenedApart, MovedByView
+from gradinspect.checks.facts.axes import FlattenedApart, MixedPixels, MovedByView
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge
 from gradinspect.checks.rules.losses.scrambled_scores import SCRAMBLED
@@ -46,5 +46,20 @@ def flattened_findings(fact: FlattenedApart) -> Iterator[Finding]:
     )
 
 
+def mixed_findings(fact: MixedPixels) -> Iterator[Finding]:
+    """Report images whose values are in another order than their shape says."""
+    channels, rows, columns = fact.shape
+    at = "" if fact.viewed is None else f", at {line_of(fact.viewed)}"
+    yield SCRAMBLED.finding(
+        text=f"The images that {line_of(fact.used)} gives a convolution are {format_shape(fact.shape)}, but their "
+        f"values lie as those of {format_shape((rows, columns, channels))} do: in each of {fact.num_calls} calls, "
+        f"values that are {channels} places apart are more alike than neighbors, along the rows and down the columns.",
+        places=(*place_of("viewed", fact.viewed), *place_of("convolved", fact.used)),
+        remedy=f"Move the channels where the images get this shape{at}: by transpose(2, 0, 1) of an array, or "
+        "permute(2, 0, 1) of a tensor. reshape and view leave each value where it is.",
+    )
+
+
 MOVED = Judge(MovedByView, moved_findings)
 FLATTENED = Judge(FlattenedApart, flattened_findings)
+MIXED = Judge(MixedPixels, mixed_findings)

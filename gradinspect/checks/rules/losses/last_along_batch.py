@@ -40,7 +40,11 @@ def last_along_batch_findings(fact: LastAlongBatch) -> Iterator[Finding]:
         text=f"{fact.op} at {line_of(fact.ran)} was made without batch_first, so it takes axis 0 of its input for "
         f"{steps} steps and axis 1 for {sequences} sequences. {line_of(fact.used)} takes {taken} of these sequences, "
         "in all steps.",
-        places=(*place_of("ran", fact.ran if fact.ran != fact.used else None), *place_of("taken", fact.used)),
+        places=(
+            *place_of("layer", fact.layer),
+            *place_of("ran", fact.ran if fact.ran != fact.used else None),
+            *place_of("taken", fact.used),
+        ),
         remedy=f"If the input is [batch, time, features], make {fact.op} with batch_first=True. If axis 0 is time, "
         f"take the last step by [-1] at {line_of(fact.used)}."
         if fact.how == "last"

@@ -27,7 +27,8 @@ SCRAMBLED = Rule(
     "fit, the loss falls a little, and the model stays near chance. Reported where the shape that the loss is given "
     "is that of its scores with the last axis moved to place 1, or where [batch, classes, ...] is flattened to "
     "[-1, classes]; and where the state of an RNN, [directions, batch, features], becomes [batch, -1], which puts "
-    "parts of different sequences into one row.",
+    "parts of different sequences into one row. Of images with three or four channels the values tell, whatever has "
+    "reshaped them: those that are as many places apart as there are channels are more alike than neighbors.",
     change="""\
   import torch
   from torch import nn

@@ -33,7 +33,7 @@ IGNORED = Rule(
 
 def ignored_findings(fact: IgnoredClass) -> Iterator[Finding]:
     """Report an id that is ignored and comes like the others."""
-    where, often = line_of(fact.used), f"{fact.num_times:,} of {fact.num_all:,}"
+    where, often = line_of(fact.layer or fact.used), f"{fact.num_times:,} of {fact.num_all:,}"
     if fact.kind == "blank":
         text = f"{often} targets of ctc_loss are {fact.index}, which is its blank: it takes them for a pause."
         remedy = f"Count the classes from 1, with one more of them, or pass another blank at {where}."
@@ -55,7 +55,9 @@ def ignored_findings(fact: IgnoredClass) -> Iterator[Finding]:
             f"{fact.num_others} others, and not in runs. The loss leaves them out, so the class is never learned."
         )
         remedy = f"Is class {fact.index} one to be learned? Then leave ignore_index out, or give it another value."
-    yield IGNORED.finding(text=text, places=place_of("ignored", fact.used), remedy=remedy)
+    yield IGNORED.finding(
+        text=text, places=(*place_of("layer", fact.layer), *place_of("ignored", fact.used)), remedy=remedy
+    )
 
 
 JUDGE = Judge(IgnoredClass, ignored_findings)

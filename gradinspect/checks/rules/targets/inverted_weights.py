@@ -38,15 +38,21 @@ def weight_findings(fact: WeightsOfFrequency) -> Iterator[Finding]:
     """Report weights, with the two classes that lie furthest apart."""
     name = "pos_weight" if fact.is_positive else "weight"
     where = line_of(fact.made or fact.used)
-    inverse = "the number of negative labels divided by that of positive ones" if fact.is_positive else (
-        "the inverse of the number of its labels, for each class"
-    )  # fmt: skip
+    inverse = (
+        "the number of negative labels divided by that of positive ones"
+        if fact.is_positive
+        else ("the inverse of the number of its labels, for each class")
+    )
     yield INVERTED.finding(
         text=f"{name} of {fact.loss} has the proportions of the labels. Of {fact.num_labels:,} labels, "
         f"{fact.frequent_share:.0%} are {fact.frequent}, which weighs {fact.frequent_weight:.3g}, and "
         f"{fact.rare_share:.0%} are {fact.rare}, which weighs {fact.rare_weight:.3g}. So what is frequent counts even "
         "more.",
-        places=(*place_of("weights", None if fact.made == fact.used else fact.made), *place_of("loss", fact.used)),
+        places=(
+            *place_of("weights", None if fact.made == fact.used else fact.made),
+            *place_of("created", None if fact.layer == fact.made else fact.layer),
+            *place_of("loss", fact.used),
+        ),
         remedy=f"At {where}, make {name} {inverse}.",
     )
 

@@ -40,11 +40,17 @@ RUNS = Rule(
 def run_findings(fact: LabelRuns) -> Iterator[Finding]:
     """Report labels that come one class at a time."""
     used = line_of(fact.used)
+    taken = f" The DataLoader made at {line_of(fact.loader)} takes them in the order of its dataset."
+    taken = "" if fact.loader is None else taken
     yield RUNS.finding(
         text=f"In {fact.num_calls} calls of {fact.loss} at {used}, {fact.share:.0%} of the labels of a batch are one "
         f"class, on average. The {fact.num_kinds} classes follow each other: one stays for "
-        f"{fact.num_calls / fact.num_runs:.0f} batches of about {fact.labels} labels, then comes the next.",
-        places=(*place_of("labels", None if fact.made == fact.used else fact.made), *place_of("loss", fact.used)),
+        f"{fact.num_calls / fact.num_runs:.0f} batches of about {fact.labels} labels, then comes the next.{taken}",
+        places=(
+            *place_of("loader", fact.loader),
+            *place_of("labels", None if fact.made == fact.used or fact.loader is not None else fact.made),
+            *place_of("loss", fact.used),
+        ),
         remedy="Shuffle the examples before they become batches: shuffle=True, torch.randperm(n), or a buffer beyond a "
         "class.",
     )

@@ -40,8 +40,13 @@ def reach_findings(fact: OutOfReach) -> Iterator[Finding]:
         text=f"{fact.op} returns values {_RANGES[fact.op]}, and {fact.loss} compares them with targets from "
         f"{fact.least:.4g} to {fact.most:.4g}. In each of {fact.num_calls} calls, {fact.share:.0%} of them or more lie "
         "outside, where no weight can bring the output.",
-        places=(*place_of("output", None if fact.made == fact.used else fact.made), *place_of("loss", fact.used)),
-        remedy=f"Leave out the {fact.op} at {line_of(fact.made or fact.used)}, or scale the targets into its range.",
+        places=(
+            *place_of("layer", fact.layer),
+            *place_of("output", None if fact.made == fact.used else fact.made),
+            *place_of("loss", fact.used),
+        ),
+        remedy=f"Leave out the {fact.op} at {line_of(fact.layer or fact.made or fact.used)}, or scale the targets into "
+        "its range.",
     )
 
 

@@ -39,7 +39,12 @@ def order_findings(fact: TwoOrders) -> Iterator[Finding]:
     yield ORDERS.finding(
         text=f"In each of {fact.num_calls} calls, the loss compares what one permutation of {fact.length:,} examples "
         "has ordered with what another one has: each example meets the target of another.",
-        places=(*place_of("drawn", fact.first), *place_of("drawn", second), *place_of("loss", fact.used)),
+        places=(
+            *(place for made in dict.fromkeys(fact.loaders) for place in place_of("loader", made)),
+            *place_of("drawn", fact.first),
+            *place_of("drawn", second),
+            *place_of("loss", fact.used),
+        ),
         remedy="Let one loader draw the pairs: give it one dataset with both, such as TensorDataset(inputs, targets)."
         if fact.are_loaders
         else f"Draw one permutation at {where}, and index inputs and targets with it.",

@@ -35,16 +35,17 @@ PADDING = Rule(
 def padding_findings(fact: CountedPadding) -> Iterator[Finding]:
     """Report the share of padding."""
     share, where = format_share(fact.num_padding, fact.num_all), line_of(fact.used)
+    made = line_of(fact.layer or fact.used)
     tokens = "those of an embedding with padding_idx"
     if fact.filler is not None:
         tokens = f"id {fact.filler} fills up the rows, and is nowhere else in them"
-    remedy = f"Give the loss of {where} ignore_index={fact.label}. To learn where rows end, keep one a row."
+    remedy = f"Give the loss of {made} ignore_index={fact.label}. To learn where rows end, keep one a row."
     if fact.is_of_tokens:
         remedy = f"Fill up the labels with -100, which {where} ignores: other tokens have the label {fact.label}, too."
     yield PADDING.finding(
         text=f"{share} of the labels that {where} averages in {fact.num_calls} calls are {fact.label}, which is the "
         f"label of padded tokens: {tokens}. Its mean is mostly that of padding.",
-        places=place_of("loss", fact.used),
+        places=(*place_of("layer", fact.layer), *place_of("loss", fact.used)),
         remedy=remedy,
     )
 

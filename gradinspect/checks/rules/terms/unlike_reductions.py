@@ -40,7 +40,12 @@ def unlike_findings(fact: UnlikeReductions) -> Iterator[Finding]:
         text=f"The loss adds what {summed} sums over all {fact.rows} rows of the batch to what {mean} averages. In "
         f"each of {fact.num_calls} calls the sum counts as {fact.rows} examples, the mean as one: the batch size sets "
         "their balance.",
-        places=(*place_of("sum", fact.summed), *place_of("mean", fact.averaged), *place_of("added", fact.used)),
+        places=(
+            *place_of("layer", fact.layer),
+            *place_of("sum", fact.summed),
+            *place_of("mean", fact.averaged),
+            *place_of("added", fact.used),
+        ),
         remedy=f"Reduce both alike: at {summed}, take the mean, or divide by how many rows it has.",
     )
 

@@ -45,7 +45,11 @@ def vanishing_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
         yield VANISHING.finding(
             text=f"{line_of(fact.scheduled)} multiplies the learning rate of {fact.optimizer} by {fact.ratio:.2g} each "
             f"time. After {steps} steps it is a millionth of what it was, or less.",
-            places=(*place_of("step", fact.step), *place_of("scheduler", fact.scheduled)),
+            places=(
+                *place_of("made", fact.scheduler),
+                *place_of("step", fact.step),
+                *place_of("scheduler", fact.scheduled),
+            ),
             remedy=f"Call the scheduler's step() once per epoch: move {line_of(fact.scheduled)} out of the loop over "
             "the batches. Or choose a factor near 1.",
         )
@@ -58,7 +62,11 @@ def vanishing_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
             text=f"{line_of(fact.scheduled)} has brought the learning rate of {fact.optimizer} to a {share} of "
             f"its largest value after {fact.sunken_after} steps, and after {fact.num_steps} steps it is "
             f"{fact.ratio:.1g} times that value. The steps since then changed next to nothing.",
-            places=(*place_of("step", fact.step), *place_of("scheduler", fact.scheduled)),
+            places=(
+                *place_of("made", fact.scheduler),
+                *place_of("step", fact.step),
+                *place_of("scheduler", fact.scheduled),
+            ),
             remedy=f"If the schedule counts epochs, move {line_of(fact.scheduled)} out of the loop over the batches. "
             "If it counts steps, choose a factor nearer to 1, or a longer step_size.",
         )
@@ -70,7 +78,11 @@ def _ended(fact: OptimizerMisuse) -> Finding:
         text=f"{line_of(fact.scheduled)} has brought the learning rate of {fact.optimizer} from its largest value to 0 "
         f"within {fact.sunken_after} steps, and after {fact.num_steps} steps it is 0 still. The steps since then "
         "changed nothing.",
-        places=(*place_of("step", fact.step), *place_of("scheduler", fact.scheduled)),
+        places=(
+            *place_of("made", fact.scheduler),
+            *place_of("step", fact.step),
+            *place_of("scheduler", fact.scheduled),
+        ),
         remedy=f"If the schedule counts epochs, move {line_of(fact.scheduled)} out of the loop over the batches. "
         "If it counts steps, give it as many as the training has.",
     )

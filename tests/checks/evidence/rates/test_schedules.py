@@ -163,6 +163,7 @@ def test_a_loop_counts_to_its_last_number(tmp_path: Path) -> None:
 
 def test_other_schedulers_have_no_length_that_is_known() -> None:
     """Nothing is noted of them."""
+    from gradinspect.checks.evidence.lines.made_objects import Origins
     from gradinspect.checks.evidence.rates.schedules import ScheduleLog
     from gradinspect.checks.evidence.training.optimizers import Optimizers
     from gradinspect.recording.recorder import Recorder
@@ -170,7 +171,7 @@ def test_other_schedulers_have_no_length_that_is_known() -> None:
     recorder, stepped = Recorder(), optimizer()
     one = Optimizers(recorder).of(stepped)
     one.num_steps = 1
-    log = ScheduleLog(recorder.frames, Path.cwd())
+    log = ScheduleLog(Origins(recorder.frames), recorder.frames, Path.cwd())
     for scheduler in (StepLR(stepped, 1), CosineAnnealingLR(stepped, 2), ReduceLROnPlateau(stepped)):
         log.note(scheduler, one, (1.0,), {}, sys._getframe())
 

@@ -1,7 +1,7 @@
 """Views in place of a transpose, as findings."""
 
-from gradinspect.checks.facts.axes import FlattenedApart, MovedByView
-from gradinspect.checks.rules.axes.moved_axes import flattened_findings, moved_findings
+from gradinspect.checks.facts.axes import FlattenedApart, MixedPixels, MovedByView
+from gradinspect.checks.rules.axes.moved_axes import flattened_findings, mixed_findings, moved_findings
 from gradinspect.graph import Frame
 
 FIRST = Frame(file="train.py", line=3, code="first")
@@ -31,3 +31,16 @@ def test_a_line_is_named_once_where_a_loss_flattens_both_sides() -> None:
     assert found.text.startswith("The scores were flattened from [6, 4] and the targets from [4, 6]")
     assert [(place.role, place.line) for place in found.places] == [("loss", 7)]
     assert [(place.role, place.line) for place in apart.places] == [("scores", 3), ("loss", 7)]
+
+
+def test_the_line_of_mixed_pixels_is_named_if_it_is_known() -> None:
+    """The source may have several that reshape."""
+    (known,) = mixed_findings(MixedPixels(shape=(3, 20, 28), num_calls=12, viewed=FIRST, used=USED))
+    (other,) = mixed_findings(MixedPixels(shape=(3, 20, 28), num_calls=12, used=USED))
+
+    assert "are [3, 20, 28], but their values lie as those of [20, 28, 3] do: in each of 12 calls" in known.text
+    assert known.remedy.startswith(
+        "Move the channels where the images get this shape, at train.py:3: by transpose(2, 0"
+    )
+    assert other.remedy.startswith("Move the channels where the images get this shape: by transpose(2, 0, 1)")
+    assert [place.role for place in other.places] == ["convolved"]

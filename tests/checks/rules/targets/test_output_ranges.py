@@ -21,4 +21,4 @@ def test_the_range_and_the_targets_are_named() -> None:
 
 def test_each_range_has_words() -> None:
     """Of every function that is looked at."""
-    assert _RANGES.keys() == ranges._RANGES.keys()
+    assert _RANGES.keys() == ranges.RANGES.keys()
