@@ -42,6 +42,7 @@ BUCKETS = (
 )
 _PLAIN = {  # what a reason begins with, a name within TorchDynamo -> what it means
     "generic_jump": "branch on the value of a tensor",
+    "step_unsupported": "the last place where the graph could end before what cannot be traced",
     "DDPOptimizer": BUCKETS,
 }
 

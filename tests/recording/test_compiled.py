@@ -291,7 +291,7 @@ def test_operators_that_come_from_a_cache_are_wired_as_in_the_run_that_wrote_it(
     assert "has no modules and lines: torch drops them where it writes code to its cache" in second.warnings[0]
 
 
-def _origins(graph: Graph) -> list[str]:
+def _origins(graph: Graph) -> list[str | None]:
     """Where the storages that compiled nodes keep come from."""
     saved = (value for node in graph.nodes if node.kind == "compiled" for value in node.saved)
     places = {value.tensor.storage for value in saved if value.tensor is not None and value.tensor.storage is not None}

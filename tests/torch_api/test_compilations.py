@@ -43,7 +43,7 @@ def test_other_failures_miss_nothing() -> None:
 class Counting(torch.nn.Module):
     """Calls what torch.compile does not trace, each in another way."""
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch is not followed
     def count(self, x: torch.Tensor) -> torch.Tensor:
         """Is not compiled."""
         return x * 2
@@ -80,3 +80,19 @@ def test_a_break_names_what_could_not_be_traced() -> None:
         "Call to `torch._dynamo.graph_break()`",
         "branch on the value of a tensor",
     ]
+
+
+@pytest.mark.usefixtures("no_breaks")
+def test_a_graph_that_ends_before_what_breaks_it_is_explained() -> None:
+    """It goes on in eager behind the last statement at which that is possible."""
+
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y = torch.sin(y)
+        torch._dynamo.step_unsupported()
+        return y + 1
+
+    torch.compile(doubled, backend="eager")(torch.randn(3) + 1)
+    reasons = [one.reason for one in graph_breaks() if not one.is_skipped]
+
+    assert reasons == ["the last place where the graph could end before what cannot be traced"]
