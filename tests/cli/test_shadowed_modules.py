@@ -1,11 +1,13 @@
 """Files of the user that have the names of modules we use: each side gets its own."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typing_extensions
 from runs import PATIENCE_S, gradinspect, unmeasured
 from turns import one_in
 
@@ -219,3 +221,17 @@ def test_a_file_of_our_own_name(words: str, tmp_path: Path) -> None:
     done = run(command, verb, "train.py", *options, cwd=tmp_path)
 
     assert (done.returncode, "LOADED" in done.stdout + done.stderr) == (0, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("fit",), ("plan", "--fit", "1GiB")])
+def test_a_program_with_its_own_copy_of_what_torch_imports(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Torch must not be given ours later: before Python 3.13, typing_extensions changes how generic classes are made."""
+    (tmp_path / "lib").mkdir()
+    shutil.copy(str(typing_extensions.__file__), tmp_path / "lib" / "typing_extensions.py")
+    (tmp_path / "train.py").write_text(
+        "import torch\nmodel = torch.nn.Linear(3, 2)\nmodel(torch.ones(4, 3)).sum().backward()\n"
+    )
+    done = gradinspect(*words, "train.py", cwd=tmp_path, PYTHONPATH="lib")
+
+    assert done.returncode == 0, done.stderr

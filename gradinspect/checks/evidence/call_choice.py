@@ -104,6 +104,7 @@ class RepeatedCalls:
         self._has_switched = False  # the mode of a module was set since the last call
         logs.training.on_mode = self._switched
         logs.training.on_change = self._changed
+        logs.calls.on_evaluation = self._changed
 
     def passes(self, call: EngineCall) -> bool:
         """Return whether a call that is about to start is only counted. Must be called once per call."""

@@ -29,6 +29,8 @@ def import_session(imports: Imports, program: Program, request: Request) -> Modu
     """
     try:
         imports.import_as_program("torch", first_folder(program))
+        if request.fake:  # which needs it: loaded by us later, it would have modules of ours in place of the program's
+            imports.import_as_program("torch._dynamo", first_folder(program))
     except KeyboardInterrupt:
         raise
     except BaseException as error:

@@ -16,7 +16,6 @@ from weakref import ReferenceType, ref
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradinspect.recording.recorder import Recorder
@@ -24,6 +23,10 @@ from gradinspect.torch_api.modules import own_buffers
 from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.tensors import known_version, plain_tensors_only
 
+_NORMS = (
+    nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm,
+    nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d,
+)  # fmt: skip
 _PUT_BACK = ("running_mean", "running_var", "num_batches_tracked")  # of a batch norm
 
 
@@ -103,7 +106,7 @@ class Unrepeatable:
 
 
 def _state_of(module: nn.Module) -> _State:
-    put_back = _PUT_BACK if isinstance(module, _NormBase) else ()
+    put_back = _PUT_BACK if issubclass(type(module), _NORMS) else ()
     with plain_tensors_only():
         buffers = {
             name: (id(buffer), known_version(buffer))

@@ -31,6 +31,7 @@ from gradinspect.recording.names.variables import isinstance_safely, local_varia
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
 
+MOST_LINES = 64  # on which layers are called without a graph, and for which calls are looked at again
 _DROPOUTS = frozenset(("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d"))
 _NORMS = frozenset(("batch_norm",))
 _LOSSES = OF_CLASSES | REGRESSIONS
@@ -64,11 +65,13 @@ class EvaluationLog:
     """Looks at layers that are called without a graph, and at what is compared then. NOTE [Train mode on purpose]."""
 
     functions = _DROPOUTS | _NORMS | _LOSSES | _EQUALS
+    layers = _DROPOUTS | _NORMS
 
     def __init__(self, flow: Dataflow) -> None:
         """Share the calls that made what is compared."""
         self._flow = flow
         self._active: dict[int, _Active] = {}  # by the call
+        self._lines: set[int | None] = set()  # on which layers were called without a graph
         self._trained: tuple[tuple[int, ...], float] | None = None  # the last target of a loss with a graph
         self._seen: dict[int | None, _Seen] = {}
         self.is_meant: Callable[[nn.Module], bool] = lambda _layer: False
@@ -76,20 +79,23 @@ class EvaluationLog:
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
-        if is_grad_enabled():
-            target: Any = argument(args, kwargs, 1, "target") if function in _LOSSES else None
+        if function in _DROPOUTS or function in _NORMS:
+            if not is_grad_enabled():
+                self._layer(function, args, kwargs, number)
+        elif is_grad_enabled() and function in _LOSSES and _has_graph(argument(args, kwargs, 0, "input")):
+            target: Any = argument(args, kwargs, 1, "target")
             self._trained = self._trained if type(target) is not torch.Tensor else _outline(target)
-        elif function in _DROPOUTS or function in _NORMS:
-            self._layer(function, args, kwargs, number)
-        elif self._active and self.has_stepped():
+        elif self._active and self.has_stepped():  # also behind torch.no_grad(), of what was made inside
             self._compared(function, args, kwargs, number)
 
+    def is_new(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> bool:
+        """Return whether a layer is active in a call without a graph that begins on a line that was not looked at."""
+        is_known = number in self._lines or len(self._lines) >= MOST_LINES
+        return not is_known and not is_grad_enabled() and _is_active(function, args, kwargs)
+
     def _layer(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
-        place = _TRAINING_OF_NORM if function in _NORMS else _TRAINING_OF_DROPOUT
-        given = argument(args, kwargs, place, "training")
-        rate = argument(args, kwargs, 1, "p") if function in _DROPOUTS else None
-        is_active = given is True or (given is None and function in _DROPOUTS)
-        layer = _layer_that_calls(sys._getframe(1)) if is_active and rate != 0 else None
+        layer = _layer_that_calls(sys._getframe(1)) if _is_active(function, args, kwargs) else None
+        self._lines.add(number)
         if layer is not None and len(self._active) < MOST_ACTIVE:
             kind = "BatchNorm" if function in _NORMS else "dropout"
             self._active[len(self._flow.calls)] = _Active(kind, number, ref(layer))
@@ -149,6 +155,18 @@ class EvaluationLog:
                     called=frame_of(called),
                     compared=frame_of(number),
                 )
+
+
+def _is_active(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a layer is in train mode, and does something."""
+    given = argument(args, kwargs, _TRAINING_OF_NORM if function in _NORMS else _TRAINING_OF_DROPOUT, "training")
+    rate = argument(args, kwargs, 1, "p") if function in _DROPOUTS else None
+    return (given is True or (given is None and function in _DROPOUTS)) and rate != 0
+
+
+def _has_graph(output: Any) -> bool:
+    """Return whether a loss is computed to be differentiated; of a tensor of another class, it may be."""
+    return type(output) is not torch.Tensor or bool(output.requires_grad)
 
 
 def _outline(target: torch.Tensor) -> tuple[tuple[int, ...], float] | None:

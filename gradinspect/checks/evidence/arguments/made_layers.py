@@ -24,14 +24,17 @@ class MadeLayerLog:
     def __init__(self, flow: Dataflow) -> None:
         """Share the numbers of calls, and the lines that made objects."""
         self._flow = flow
+        self._outside: set[tuple[str, int | None]] = set()  # functions that no layer calls, with the frames they are on
 
     def note(self, function: str, _args: Sequence[Any], _kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
+        if (function, number) in self._outside:
+            return
         call, frame = len(self._flow.calls), sys._getframe(1)
         if function in _COLLATES:
             self._flow.origins.loaded(call, frame)
-        else:
-            self._flow.origins.called(function, call, number, frame)
+        elif not self._flow.origins.called(function, call, number, frame):
+            self._outside.add((function, number))
 
     def facts(self, _frame_of: Callable[[int | None], Frame | None]) -> Iterator[object]:
         """Yield nothing: other logs ask for the lines."""

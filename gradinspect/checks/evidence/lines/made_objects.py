@@ -56,8 +56,8 @@ class Origins:
         found = self._made.get(id(made))
         return found[1] if found is not None and found[0]() is made else None
 
-    def called(self, function: str, call: int, number: int | None, frame: FrameType | None) -> None:
-        """Note which layer calls a function of torch.
+    def called(self, function: str, call: int, number: int | None, frame: FrameType | None) -> bool:
+        """Note which layer calls a function of torch; return whether one does, as far as is known.
 
         Args:
             function: Its short name.
@@ -66,13 +66,15 @@ class Origins:
             frame: Where the stack begins.
         """
         if len(self._of_calls) >= MOST_CALLS:
-            return
-        made = self.of(self._layer_in(frame))
+            return True
+        layer = self._layer_in(frame)
+        made = self.of(layer)
         if made is not None:
             self._of_calls[call] = made
         made = _SEVERAL if made is None else made
         if self._of_lines.setdefault((number, function), made) != made:
             self._of_lines[number, function] = _SEVERAL
+        return layer is not None
 
     def loaded(self, call: int, frame: FrameType | None) -> None:
         """Note which DataLoader is making a batch by a call."""

@@ -26,6 +26,7 @@ from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, calls_behin
 _SCALES = PRODUCTS | frozenset(("div", "truediv", "true_divide", "neg"))
 _SCORES = frozenset(("nll_loss", "cross_entropy"))
 _TO_SCORE = SUMS | frozenset(("exp", "clamp", "clip", "min", "minimum"))
+_GATHERS = frozenset(("stack", "cat"))  # the steps of a rollout
 _SCORING = ("log_prob(", ".log_prob")
 _CHOICES = frozenset(("max", "amax", "gather", "min", "minimum"))
 _TARGET = ADDS | _SCALES | frozenset(("unsqueeze", "squeeze", "view", "reshape", "float", "to", "clone", "getitem"))
@@ -63,7 +64,10 @@ def attached_advantages(calls: Sequence[Call], root: Read, code_of: Callable[[in
             continue
         for score, factor in (reads, reads[::-1]):
             scored, subtracted = _scored(calls, score, code_of), _difference(calls, factor)
-            if scored is None or subtracted is None or _scored(calls, factor, code_of) is not None:
+            if scored is None or subtracted is None:
+                continue
+            other = _scored(calls, factor, code_of)
+            if other is not None and code_of(other) != code_of(scored):  # an estimate may be made on the same line
                 continue
             if leaves_behind(calls, factor) - leaves_behind(calls, score):
                 yield Attached(subtracted, scored, number)
@@ -71,7 +75,7 @@ def attached_advantages(calls: Sequence[Call], root: Read, code_of: Callable[[in
 
 def _scored(calls: Sequence[Call], read: Read, code_of: Callable[[int], str]) -> int | None:
     """Find the call that took the log-probability of an action."""
-    for number in calls_behind(calls, read, _TO_SCORE - {"getitem"} | SAME_VALUES - {"getitem"}):
+    for number in calls_behind(calls, read, (_TO_SCORE | SAME_VALUES | _GATHERS) - {"getitem"}):
         call = calls[number]
         is_index = call.name.strip("_") in ("gather", "getitem") and _is_log_softmax(calls, call)
         if is_index or call.name in _SCORES or any(text in code_of(number) for text in _SCORING):
@@ -85,7 +89,7 @@ def _is_log_softmax(calls: Sequence[Call], call: Call) -> bool:
 
 def _difference(calls: Sequence[Call], read: Read) -> int | None:
     """Find the difference between something without a graph and an estimate, behind a factor."""
-    for number in calls_behind(calls, read, SAME_VALUES | _SCALES | frozenset(("sub", "add", "stack", "cat"))):
+    for number in calls_behind(calls, read, SAME_VALUES | _SCALES | _GATHERS | frozenset(("sub", "add"))):
         call = calls[number]
         if call.name.strip("_") in ("sub", "rsub") and {one.is_live for one in call.reads} == {True, False}:
             return number

@@ -53,7 +53,7 @@ class MadeAnew:
         if not optimizers or since == self._order:
             return
         for line in self._lines.values():
-            line.is_meant |= any(one.read or one.stepped for one in gradients.with_ids(line.keys))
+            line.is_meant |= any(one.read or one.step is not None for one in gradients.with_ids(line.keys))
         new = list(self._new(leaves, since))
         held = {key: one for one in optimizers for key in one.holds()}
         optimizer = next((held[id(leaf)] for leaf, _ in leaves if id(leaf) in held), None)

@@ -64,6 +64,7 @@ class Registrations:
 
     def unfreeze(self, parameter: Any, frame: FrameType | None) -> None:
         """Note that a parameter begins to require grad, after an optimizer has stepped."""
+        self.order += 1
         number = self.recorder.frames.number_of(frame)
         self._unfrozen[id(parameter)] = Registration(
             HiddenRef(parameter), self.order, number, is_replacement=False, is_again=False

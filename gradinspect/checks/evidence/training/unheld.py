@@ -166,7 +166,7 @@ def _unfrozen_later(
     for path, module in named_modules(root):
         for parameter in own_parameters(module).values():
             one, thawed = left.get(id(parameter)), registrations.unfrozen(parameter)
-            if one is not None and thawed is not None:
+            if one is not None and thawed is not None and thawed.order > optimizer.order:
                 yield Unheld("unfrozen", f"{type(module).__name__} {path}".rstrip(), one, thawed.frame, optimizer)
 
 

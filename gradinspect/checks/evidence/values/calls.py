@@ -20,6 +20,7 @@ from msgspec import Struct
 from torch.jit import is_tracing
 
 from gradinspect.checks.evidence.arguments.argument_logs import ArgumentLog, ArgumentLogs, plain_name
+from gradinspect.checks.evidence.arguments.evaluations import EvaluationLog
 from gradinspect.checks.evidence.in_place.shared_memory import SHARING
 from gradinspect.checks.evidence.in_place.targets import (
     known_targets,
@@ -51,7 +52,7 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.transparency.handlers import outside_handlers
 from gradinspect.torch_api.modes import FunctionMode, push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
-from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
 from gradinspect.torch_api.patching.replaced import asking
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
 
@@ -74,6 +75,7 @@ class _Known(NamedTuple):
     is_pure: bool  # whether it has no effect if its result is dropped
     plain: str  # the last part of its name
     looked_at: tuple[ArgumentLog, ...]  # those that look at its arguments
+    has_mode: bool  # whether it is what a layer calls that is switched by train() and eval()
     may_read_number: bool  # whether a number of Python may become a term of a loss there
 
 
@@ -101,6 +103,7 @@ class TorchCallLog:
         self.arguments = ArgumentLogs(flow, recorder.errors)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
+        self.on_evaluation: Callable[[], None] = lambda: None  # called where one may begin while calls are only counted
         self._sums = self.arguments.columns.sums
         self.is_resting = False  # only what freezes is noted
         self._recorder = recorder
@@ -135,7 +138,9 @@ class TorchCallLog:
             known = self._known.get(func)
             if known is None:
                 known = self._known[func] = _learn(func, self.arguments)
-            if (known.is_skipped and not kwargs) or (self.is_resting and known.kind is not _FREEZES):
+            if known.is_skipped and not kwargs:
+                return None
+            if self.is_resting and known.kind is not _FREEZES and not self._begins_evaluation(known, args, kwargs):
                 return None
             writes = self.writes
             if writes.steps.running is not None and writes.steps.covers(sys._getframe(2)):
@@ -156,6 +161,16 @@ class TorchCallLog:
         except Exception as error:
             self._recorder.errors.note(error)
             return None
+
+    def _begins_evaluation(self, known: _Known, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether to look at calls again: a layer in train mode is called on another line, without a graph."""
+        if not known.has_mode or is_grad_enabled():
+            return False
+        number = self._recorder.frames.number_of(sys._getframe(2))
+        if not self.arguments.evaluations.is_new(known.plain, args, kwargs, number):
+            return False
+        self.on_evaluation()
+        return not self.is_resting
 
     def after(  # noqa: C901, PLR0912, PLR0915  # everything about one call; a function more would cost more than all branches
         self, begun: _Begun, result: Any, start: int, end: int, number: int | None, frame: FrameType | None
@@ -287,7 +302,7 @@ def _learn(func: Any, arguments: ArgumentLogs) -> _Known:
     grows, looked_at = growing_operator(name), arguments.of(name)
     return _Known(
         name, kind, access, grows, touch, is_skipped, shares, is_pure(name), plain_name(name), looked_at,
-        name in READERS,
+        plain_name(name) in EvaluationLog.layers, name in READERS,
     )  # fmt: skip
 
 

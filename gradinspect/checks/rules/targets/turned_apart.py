@@ -23,6 +23,7 @@ APART = Rule(
       return x.flip(-1) if torch.rand(1) < 0.5 else x
 
   model = nn.Conv2d(1, 1, 3, padding=1)
+  criterion = nn.BCEWithLogitsLoss()
   for _ in range(6):
       pairs = []
       for image in torch.rand(8, 1, 12, 12):
@@ -30,8 +31,7 @@ APART = Rule(
 -         pairs.append((augment(image), augment(mask)))
 +         pairs.append(augment(torch.stack([image, mask])).unbind())
       images, masks = map(torch.stack, zip(*pairs))
-      loss = nn.functional.binary_cross_entropy_with_logits(model(images), masks)
-      loss.backward()
+      criterion(model(images), masks).backward()
 """,
     remedy="Draw once for both: turn image and mask as one tensor.",
 )

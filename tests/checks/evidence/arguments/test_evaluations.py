@@ -44,7 +44,20 @@ def _accuracy_of_max() -> Tensor:
         return chosen.eq(CLASSES).sum()
 
 
-@pytest.mark.parametrize("evaluate", [_loss, _accuracy, _accuracy_of_max])
+def _outputs() -> Tensor:
+    with torch.no_grad():
+        return torch.cat([NET(row) for row in X.split(4)])
+
+
+def _loss_behind() -> Tensor:
+    return nn.functional.mse_loss(_outputs(), Y)
+
+
+def _accuracy_behind() -> Tensor:
+    return (_outputs().argmax(1) == CLASSES).float().mean()
+
+
+@pytest.mark.parametrize("evaluate", [_loss, _accuracy, _accuracy_of_max, _loss_behind, _accuracy_behind])
 def test_what_is_compared_with_labels_counts(evaluate: Callable[[], Tensor]) -> None:
     """By a loss, or by == with a chosen class; once for a line that calls the layers."""
     assert _layers(lambda: (evaluate(), evaluate())) == [("BatchNorm", "dropout")]

@@ -1,5 +1,7 @@
 """Which advantages and targets count as attached, on calls made by hand."""
 
+import msgspec
+
 from gradinspect.checks.evidence.objectives.advantages import Attached, Chosen, attached_advantages, chosen_targets
 from gradinspect.checks.facts.value_flow import Call, Read
 
@@ -37,6 +39,29 @@ def found(calls: list[Call], lines: dict[int, str]) -> list[Attached]:
 def test_a_difference_with_a_graph_to_another_network_is_attached() -> None:
     """With the call that computed it, the log-probability and the product."""
     assert found(*policy_loss(value=live(3))) == [Attached(4, 1, 5)]
+
+
+def test_an_estimate_may_be_made_on_the_line_of_the_log_probability() -> None:
+    """As where `act()` returns both; that of another line is a log-probability itself."""
+    calls, lines = policy_loss(value=live(3))
+    line = "return policy.log_prob(action), self.critic(state).squeeze(-1)"
+
+    assert found(calls, {1: line, 3: line}) == [Attached(4, 1, 5)]
+    assert not found(calls, {**lines, 3: "other = policy.log_prob(reference)"})
+
+
+def test_the_steps_of_a_rollout_may_be_stacked() -> None:
+    """The log-probabilities of its actions, and the estimates."""
+    calls, lines = policy_loss(value=live(3))
+    stacks = [Call(op="torch.stack", reads=(live(1),)), Call(op="torch.stack", reads=(live(3),))]
+    difference, product, mean, loss = calls[4:]
+    calls = [
+        *calls[:4], *stacks, msgspec.structs.replace(difference, reads=(Read(), live(5))),
+        msgspec.structs.replace(product, reads=(live(4), live(6))), msgspec.structs.replace(mean, reads=(live(7),)),
+        msgspec.structs.replace(loss, reads=(live(8),)),
+    ]  # fmt: skip
+
+    assert found(calls, lines) == [Attached(6, 1, 7)]
 
 
 def test_other_factors_are_not() -> None:

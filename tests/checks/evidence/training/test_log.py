@@ -249,6 +249,22 @@ def test_what_was_frozen_when_the_optimizer_was_made(program: Program) -> None:
     assert program.log.replaced == set()
 
 
+def test_what_was_unfrozen_before_the_optimizer_was_made(program: Program) -> None:
+    """It may have left that out on purpose, as one of a later phase that trains some layers more."""
+    with program:
+        model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        model[0].requires_grad_(False)
+        for phase in range(2):
+            optimizer = torch.optim.SGD(model[1].parameters(), lr=0.01)
+            for _ in range(3):
+                program.backward(model(torch.ones(3, 2)).sum())
+                optimizer.step()
+            if phase == 0:
+                model[0].requires_grad_(True)
+
+    assert "unfrozen" not in {one.kind for one in program.facts(UnheldParameters)}
+
+
 def test_an_optimizer_that_was_never_seen_holds_what_it_holds(program: Program) -> None:
     """It may have been made before, and step later."""
     before = Holder(in_list)

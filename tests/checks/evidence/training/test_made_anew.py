@@ -36,6 +36,24 @@ def test_a_layer_that_is_new_in_each_call() -> None:
     assert (found.kind, code_of(found.made)) == ("anew", "layer = nn.Linear(2, 2)")
 
 
+def test_a_layer_is_new_after_calls_that_were_only_counted_as_well() -> None:
+    """Of steps that were not looked at nobody knows whether they have changed the layer before."""
+    program = Program()
+    with program:
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(6):
+            layer = nn.Linear(2, 2)
+            optimizer.zero_grad()
+            program.backward(layer(model(X)).sum())
+            optimizer.step()
+            if step == 3:
+                program.log.wake()
+    (found,) = program.facts(UnheldParameters)
+
+    assert found.kind == "anew"
+
+
 @pytest.mark.parametrize("num_calls", [2, 3])
 def test_some_calls_may_have_a_layer_of_their_own(num_calls: int) -> None:
     """The first step is not done when the first of them is made."""
