@@ -226,7 +226,7 @@ def test_a_file_of_our_own_name(words: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("fit",), ("plan", "--fit", "1GiB")])
 def test_a_program_with_its_own_copy_of_what_torch_imports(words: tuple[str, ...], tmp_path: Path) -> None:
-    """Torch must not be given ours later: before Python 3.13, typing_extensions changes how generic classes are made."""
+    """Torch must not be given ours later: before Python 3.13, typing_extensions changes how classes are made."""
     (tmp_path / "lib").mkdir()
     shutil.copy(str(typing_extensions.__file__), tmp_path / "lib" / "typing_extensions.py")
     (tmp_path / "train.py").write_text(
