@@ -17,7 +17,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 
-from gradinspect.checks.facts.backward_calls import LastStep, NonfiniteLoss
+from gradinspect.checks.evidence.divergence import LossGrowth
+from gradinspect.checks.facts.backward_calls import DivergingLoss, LastStep, NonfiniteLoss
 from gradinspect.checks.facts.graphs import FirstNonfinite, NonfiniteValue
 from gradinspect.checks.findings import Finding, Place
 from gradinspect.checks.registry import findings_on, rule_of
@@ -44,12 +45,24 @@ class NonfiniteValues:
         self.explains = False  # whether the gradients of the latest call follow from what was reported
         self._reported: set[Place] = set()  # where a NaN was made
         self._has_reported = False
+        self._growth = LossGrowth()
+        self._diverged: set[Frame | None] = set()  # the backward calls whose losses were reported to grow
 
     def findings(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Look at a call that is about to start; of a loss on a device, begin a search. NOTE [Losses on a device]."""
         self.explains, self.search = False, None
         if any(isinstance(output, torch.Tensor) and not output.is_cpu for output in call.outputs):
             self.search = PendingSearch(walked, call)
+            return
+        growth = self._growth.note(call, backward)
+        if growth is not None and not self._has_reported:
+            self._diverged.add(backward)
+            steps = (step for key in _keys(walked).values() if (step := self.last_step(key)) is not None)
+            for finding in findings_on(DivergingLoss(*growth, next(steps, None), backward)):
+                self._note(finding)
+                yield finding
+        if backward in self._diverged:
+            self.explains = True
             return
         self.explains = self._has_reported and _has_nonfinite_leaf(walked)
         value = None if self.explains else nonfinite_value(walked, call)

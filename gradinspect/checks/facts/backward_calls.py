@@ -144,6 +144,17 @@ class LastStep(NamedTuple):
     line: Frame | None
     created: Frame | None = None  # where the optimizer was made
     lost_eps: float | None = None  # what is 0 in the dtype of the parameter, where the step divides by it
+    rate: float | None = None  # the largest learning rate, if that is known
+
+
+class DivergingLoss(NamedTuple):
+    """A loss that has grown from call to call until it was not finite, or nearly."""
+
+    first: float
+    last: float
+    num_calls: int  # in which it has grown, the first one included
+    step: LastStep | None  # of the parameters behind it
+    backward: Frame | None
 
 
 class UnequalRuns(NamedTuple):

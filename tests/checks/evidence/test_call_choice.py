@@ -112,6 +112,7 @@ class Rests:
 
     def __init__(self, *, watched: int = 2) -> None:
         self.training = SimpleNamespace(on_mode=None, on_change=None)
+        self.calls = SimpleNamespace(on_evaluation=None)
         self.num_calls = watched
         self.num_repeated = self.num_brief = self.num_trainings = 0
         self.events: list[str] = []
@@ -182,12 +183,15 @@ def test_calls_on_known_lines_are_counted_once_enough_was_watched() -> None:
     assert (program.num_repeated, program.events) == (2, ["rest"])
 
 
-@pytest.mark.parametrize("what", ["mode", "change", "loss"])
+@pytest.mark.parametrize("what", ["mode", "change", "evaluation", "loss"])
 def test_what_may_have_changed_wakes_the_logs(what: str) -> None:
-    """A mode that was set, a change that is told, and a loss that is no longer finite."""
+    """A mode that was set, a change, an evaluation that begins, and a loss that is no longer finite."""
     program = Rests(watched=0)
     one, _ = repeated(program)
-    events = {"mode": [program.training.on_mode, 1.0], "change": [program.training.on_change], "loss": [float("inf")]}
+    events = {
+        "mode": [program.training.on_mode, 1.0], "change": [program.training.on_change],
+        "evaluation": [program.calls.on_evaluation], "loss": [float("inf")],
+    }  # fmt: skip
     passed(one, [1.0, 1.0, *events[what]])
 
     assert not one.is_resting

@@ -41,7 +41,7 @@ from gradinspect.checks.evidence.training.models import (
     unloaded,
 )
 from gradinspect.checks.evidence.training.modes import Modes
-from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer, lost_eps
+from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer, largest_rate, lost_eps
 from gradinspect.checks.evidence.training.other_losses import first_uses
 from gradinspect.checks.evidence.training.parameters import ParameterLog
 from gradinspect.checks.evidence.training.registrations import Registrations
@@ -226,8 +226,9 @@ class TrainingLog:
         if len(held) != 1:
             return None
         (one,) = held
-        lost = lost_eps(one.optimizer(), key)
-        return LastStep(one.name, self._frame(one.step), self._frame(one.created), lost)
+        optimizer = one.optimizer()
+        lost, rate = lost_eps(optimizer, key), None if optimizer is None else largest_rate(optimizer)
+        return LastStep(one.name, self._frame(one.step), self._frame(one.created), lost, rate)
 
     def _note_modules(self) -> None:
         for repeated in repeated_layers(self._recorder.called_modules()):

@@ -150,7 +150,7 @@ class Optimizers:
             is_again = one.created == number and number is not None and one.held == new.held
             if is_again and one.num_steps == 1 and one.has_state:
                 one.is_replaced = True
-        new.falls.rate = _rate(optimizer)
+        new.falls.rate = largest_rate(optimizer)
         new.sunken.largest = new.falls.rate or 0.0
         self.seen.append(new)
 
@@ -240,7 +240,7 @@ class Optimizers:
             one.successor = self._stepped_instead(one)
         one.schedule = self.recorder.frames.number_of(frame)
         for rates in (one.falls, one.sunken):
-            rates.note(_rate(optimizer), one.num_steps, one.schedule)
+            rates.note(largest_rate(optimizer), one.num_steps, one.schedule)
         if one.num_steps:
             one.factors.note(scheduler, one.used, one.schedule)
         if not one.num_steps:
@@ -282,7 +282,7 @@ class Optimizers:
         return SeenOptimizer(ref(optimizer), type(optimizer).__name__, frozenset(map(id, held)), plain=plain)
 
 
-def _rate(optimizer: Optimizer) -> float | None:
+def largest_rate(optimizer: Optimizer) -> float | None:
     """Return the largest learning rate of an optimizer; None if it is kept on a device."""
     rates = [group.get("lr") for group in optimizer.param_groups]
     numbers = [rate for rate in rates if isinstance(rate, int | float)]

@@ -52,14 +52,15 @@ def test_what_replaces_another_under_its_name() -> None:
 
 
 def test_a_parameter_that_begins_to_require_grad() -> None:
-    """It has an order among the registrations."""
+    """It comes after the registrations before, and before an optimizer that is made then."""
     log, weight = Registrations(Recorder()), nn.Linear(1, 1).weight
     log.parameter(nn.Module(), "w", weight, sys._getframe())
     log.unfreeze(weight, sys._getframe())
     thawed = log.unfrozen(weight)
 
     assert thawed is not None
-    assert (thawed.order, thawed.is_replacement, thawed.is_again) == (1, False, False)
+    assert (thawed.order, thawed.is_replacement, thawed.is_again) == (2, False, False)
+    assert log.order == 2
 
 
 def test_the_variable_that_a_line_assigns_to() -> None:
