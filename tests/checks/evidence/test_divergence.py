@@ -46,9 +46,8 @@ def test_a_loss_that_grows_in_each_call_diverges(losses: tuple[float, ...], expe
     """A million times, and to a million times the first of all."""
     found = last(*losses)
 
-    assert found == (
-        expected and RisingLoss(pytest.approx(expected.first), pytest.approx(expected.last), expected.num_calls)
-    )
+    assert (found is None) == (expected is None)
+    assert found is None or found == pytest.approx(expected, rel=1e-6)  # of float32
 
 
 def test_lines_are_apart() -> None:
