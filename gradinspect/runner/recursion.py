@@ -20,6 +20,7 @@ from gradinspect.torch_api.patching.patches import Patch, patched
 
 ON_TOP = 50  # frames and C calls between the program and torch
 PART_BETWEEN = 2  # at most every second frame is ours, of what calls itself through torch
+MOST_BETWEEN = 1000  # so that a program with a large limit does not reach the end of the stack of C before it
 ROOM = 1000  # for our own code
 _AT_DEPTH = re.compile(r"recursion depth (\d+)")  # in the error for a limit that is too low
 
@@ -36,7 +37,7 @@ class _Limit:
         self.num_works = 0  # how many pieces of our own code are running
 
     def apply(self) -> None:
-        between = self.of_program // PART_BETWEEN if self.added else 0
+        between = min(self.of_program // PART_BETWEEN, MOST_BETWEEN) if self.added else 0
         _set(self.of_program + between + max(self.added, default=0) + (ROOM if self.num_works else 0))
 
 

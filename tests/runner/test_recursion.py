@@ -81,3 +81,37 @@ def test_what_calls_itself_through_torch_gets_as_deep(verb: str, tmp_path: Path)
     reached = [int(line) for line in done.stdout.splitlines()[: len(depths)]]
 
     assert all(plain <= ours for plain, ours in zip(depths, reached, strict=True))
+
+
+ENDLESS = """
+import sys
+import torch
+sys.setrecursionlimit(10_000)
+
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return Again.apply(x * 2)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+x = torch.ones(2, requires_grad=True)
+try:
+    Again.apply(x)
+except RecursionError:
+    print("too deep")
+(x * x).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("verb", ["trace", "check"])
+def test_a_large_limit_ends_before_the_stack_of_c(verb: str, tmp_path: Path) -> None:
+    """A Function that calls itself takes much of that: with a limit higher by half it ended in signal 11."""
+    (tmp_path / "deep.py").write_text(ENDLESS)
+    plain = python(tmp_path / "deep.py")
+    watched = gradinspect(verb, "deep.py", "--continue", cwd=tmp_path)
+
+    assert (plain.returncode, watched.returncode) == (0, 0)
+    assert "too deep" in watched.stdout
