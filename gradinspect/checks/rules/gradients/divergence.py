@@ -31,7 +31,6 @@ DIVERGENCE = Rule(
 """,
     remedy="Use a smaller learning rate, or scale inputs and targets to about one.",
     explains_gradients=True,
-    needs_values=True,
     is_nonfinite=True,
 )
 
