@@ -13,7 +13,7 @@ asked for are noted before that, weakly.
 
 import functools
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from gc import get_referrers
 from typing import Any
@@ -30,9 +30,9 @@ _NOTED = (Optimizer, lr_scheduler.LRScheduler, nn.Module, torch.amp.GradScaler, 
 _frozen: dict[int, HiddenRef] = {}  # by identity. NOTE [Frozen objects]
 
 
-def instances_of(root: type) -> list[Any]:
-    """List the live instances of a Python class and its subclasses."""
-    kinds = _kinds_of(root)
+def instances_of(*roots: type) -> list[Any]:
+    """List the live instances of Python classes and their subclasses."""
+    kinds = _kinds_of(roots)
     found = {id(item): item for item in get_referrers(*kinds.values()) if id(type(item)) in kinds}
     for one in list(_frozen.values()):
         item = one()
@@ -41,9 +41,9 @@ def instances_of(root: type) -> list[Any]:
     return list(found.values())
 
 
-def _kinds_of(root: type) -> dict[int, type]:
-    """List a class and its subclasses, by identity: a metaclass may define `==`, and no hash."""
-    todo: list[type] = [root]
+def _kinds_of(roots: Iterable[type]) -> dict[int, type]:
+    """List classes and their subclasses, by identity: a metaclass may define `==`, and no hash."""
+    todo = list(roots)
     kinds: dict[int, type] = {}
     while todo:
         kind = todo.pop()
@@ -58,10 +58,9 @@ def note_before_freeze() -> None:
     for number, one in list(_frozen.items()):
         if one() is None:
             _frozen.pop(number, None)
-    for root in _NOTED:
-        for item in instances_of(root):
-            with suppress(TypeError):  # a class without weak references
-                _frozen[id(item)] = HiddenRef(item)
+    for item in instances_of(*_NOTED):
+        with suppress(TypeError):  # a class without weak references
+            _frozen[id(item)] = HiddenRef(item)
 
 
 def freezes_noted() -> Patch:

@@ -33,6 +33,7 @@ class Origins:
         """Share the numbers of frames."""
         self._frames = frames
         self._made: dict[int, tuple[HiddenRef, int | None]] = {}  # by the id of what was made
+        self._num_passed_over = 0  # since it was full
         self._loaders: list[HiddenRef] = []
         self._of_calls: dict[int, int] = {}  # the frame that made the layer, by the call
         self._of_batches: dict[int, int] = {}  # the frame that made the DataLoader, by the call that made a batch
@@ -45,11 +46,19 @@ class Origins:
         while frame is not None and frame.f_code.co_name == "__init__" and _first(frame) is made:
             frame = frame.f_back
         if len(self._made) >= MOST_OBJECTS:
-            self._made = {key: one for key, one in self._made.items() if one[0]() is not None}
+            self._forget()
         if len(self._made) < MOST_OBJECTS:
             self._made[id(made)] = HiddenRef(made), self._frames.number_of(frame)
             if isinstance(made, DataLoader):
-                self._loaders.append(HiddenRef(made))
+                self._loaders = [*(one for one in self._loaders if one() is not None), HiddenRef(made)]
+
+    def _forget(self) -> None:
+        """Forget what is gone; as long as all of it is there, look again each time twice as many were passed over."""
+        self._num_passed_over += 1
+        if self._num_passed_over.bit_count() == 1:
+            self._made = {key: one for key, one in self._made.items() if one[0]() is not None}
+        if len(self._made) < MOST_OBJECTS:
+            self._num_passed_over = 0
 
     def of(self, made: Any) -> int | None:
         """Return the frame that made an object."""

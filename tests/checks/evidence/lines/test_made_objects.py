@@ -4,16 +4,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from gradinspect.checks.evidence.lines import made_objects
 from gradinspect.checks.evidence.lines.made_objects import Origins
 from gradinspect.checks.evidence.training.log import TrainingLog
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.targets import LabelRuns, OutOfReach
 from gradinspect.checks.facts.value_flow import ancestors
+from gradinspect.recording.frames import FrameTable
 from gradinspect.recording.recorder import Recorder
 
 
@@ -138,3 +141,18 @@ def test_the_loader_of_classes_in_order_is_known() -> None:
 def facts_of(run: Watched) -> list[object]:
     """List what the logs of arguments have seen."""
     return list(run.calls.arguments.facts(lambda number: run.recorder.frames.record(number, Path.cwd())))
+
+
+def test_what_is_gone_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as all is there, it is not looked through for each object that is passed over."""
+    monkeypatch.setattr(made_objects, "MOST_OBJECTS", 3)
+    origins = made_objects.Origins(FrameTable())
+    kept = [nn.Identity() for _ in range(6)]
+    for one in kept:
+        origins.note(one, sys._getframe())
+    assert [origins.of(one) is not None for one in kept] == [True] * 3 + [False] * 3
+
+    kept.clear()
+    later = nn.Identity()
+    origins.note(later, sys._getframe())
+    assert origins.of(later) is not None
