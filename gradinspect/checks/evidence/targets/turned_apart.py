@@ -59,8 +59,10 @@ class TurnedApartLog:
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
         if function not in LOSSES_OF_TARGETS:
-            if not args[0].requires_grad:
-                self._turns[len(self._flow.calls)] = f"{function} {(*args[1:], *sorted(kwargs.items()))}"
+            turned: Any = argument(args, kwargs, 0, "input")
+            if type(turned) is torch.Tensor and not turned.requires_grad:
+                how = (*args[1:], *sorted((name, value) for name, value in kwargs.items() if name != "input"))
+                self._turns[len(self._flow.calls)] = f"{function} {how}"
             return
         scores: Any = argument(args, kwargs, 0, "input")
         target: Any = argument(args, kwargs, 1, "target")

@@ -22,6 +22,11 @@ def flip(x: Tensor) -> Tensor:
     return x.flip(-1) if DRAW.random() < 0.5 else x
 
 
+def flip_by_keywords(x: Tensor) -> Tensor:
+    """Flip at random, in a call without positions."""
+    return torch.flip(input=x, dims=(-1,)) if DRAW.random() < 0.5 else x
+
+
 def turn(x: Tensor) -> Tensor:
     """Turn and shift at random."""
     return torch.roll(torch.rot90(x, DRAW.randrange(4), (-2, -1)), DRAW.randrange(9), -1)
@@ -49,10 +54,11 @@ def at_once(image: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     "pair",
     [
         lambda image, mask: (flip(image), flip(mask)),
+        lambda image, mask: (flip_by_keywords(image), flip_by_keywords(mask)),
         lambda image, mask: (turn(flip(image)), turn(flip(mask))),
         lambda image, mask: (flip(image), mask.flip(-1) if DRAW.random() < 0.5 else mask),
     ],
-    ids=["flip", "several", "lines"],
+    ids=["flip", "keywords", "several", "lines"],
 )
 def test_turns_of_two_draws_are_noticed(pair: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> None:
     """Of one function, of several, and where each has a line of its own."""
