@@ -9,7 +9,8 @@ People add detached terms to a loss to log their sum, or to compare it with an e
 no_grad(). So these count only for a term made of parameters themselves, as weight decay is, and for one that detach()
 cut off and a weight was multiplied with: neither has another purpose. Nor has what no_grad() cut off, if it was
 reduced by a mean or a loss function as well: a value that is to be predicted is not. If the loss scales something else
-by the same value, as the kernels of a discrepancy share a bandwidth, then that is its purpose.
+by the same value, as the kernels of a discrepancy share a bandwidth, then that is its purpose. The logarithm of a
+comparison is 0 or minus infinity: the support of a distribution, as in the log_prob() of a uniform one, and no count.
 
 NOTE [Sampled on purpose]
 A policy samples actions, and the loss has their log-probability: the sample is then an argument of log_prob() only. A
@@ -52,6 +53,7 @@ _REDUCTIONS = frozenset((
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
 ))  # fmt: skip
 _BY_MISTAKE = frozenset(("data", "copy", "integer"))
+_LOGARITHMS = frozenset(("log", "log2", "log10"))
 _DIVERGENCE_SUMS = frozenset((
     "add", "sub", "rsub", "radd", "iadd", "isub", "mul", "rmul", "imul", "div", "truediv", "true_divide", "neg",
     "float", "to", "sum", "mean", "stack", "squeeze",
@@ -208,6 +210,7 @@ def _detached(calls: Sequence[Call], number: int) -> tuple[int | None, int | Non
     """Find the first call that detached a term; None if that may be on purpose, or another rule explains it."""
     todo, seen, cuts, is_weighted = [number], {OUTSIDE}, [], False
     reduced: int | None = None
+    supports: set[int] = set()
     while todo:
         one = todo.pop()
         if one in seen:
@@ -216,9 +219,13 @@ def _detached(calls: Sequence[Call], number: int) -> tuple[int | None, int | Non
         if calls[one].cause is None:
             reduced = one if reduced is None and calls[one].name in _REDUCTIONS else reduced
             is_weighted = is_weighted or (calls[one].name.strip("_") in _WEIGHTS and len(calls[one].reads) == 1)
-            todo += [read.call for read in calls[one].reads if read.leaf == NO_LEAF]
+            behind = [read.call for read in calls[one].reads if read.leaf == NO_LEAF]
+            supports.update(behind if one in supports or calls[one].name in _LOGARITHMS else ())
+            todo += behind
         else:
             cuts.append(one)
+    if any(one in supports and calls[one].cause == "integer" for one in cuts):
+        return None, None
     is_term = is_weighted and reduced is not None
     is_meant = any(not _is_by_mistake(calls[one], is_weighted=is_weighted, is_term=is_term) for one in cuts)
     return (min(cuts), reduced) if cuts and not is_meant else (None, None)
