@@ -55,7 +55,13 @@ def conclusion(
             *found(lambda: logs.cuts.findings(logs.training.replaced)),
             *(
                 one
-                for fact in (*logs.training.facts(), *logs.calls.arguments.facts(logs.frame), *checked)
+                for fact in (
+                    *logs.training.facts(),
+                    *logs.calls.arguments.facts(logs.frame),
+                    *logs.losses.facts(logs.frame),
+                    *logs.read_once.facts(logs.frame),
+                    *checked,
+                )
                 for one in findings_on(fact, found)
             ),
         )

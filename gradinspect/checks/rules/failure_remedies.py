@@ -52,11 +52,13 @@ _REMEDIES: Final = {
         "The state was made for another number of examples than this batch has: make it in the loop, from x.size(0), "
         "or let the DataLoader leave out the last batch with drop_last=True.",
     r"For (?:un)?batched \d-D input, hx (?:and cx )?should also be":
-        "The state has the shape [layers, batch, hidden]: give it a first dimension for the layers, as unsqueeze(0) does.",
+        "The state has the shape [layers, batch, hidden]: give it a first dimension for the layers, as unsqueeze(0) "
+        "does.",
     r"expected (?P<dims>[\w ]+) input \(got (?P<has>\d)D input\)":
-        "This norm is one for {dims} inputs, and gets {has}D: use the BatchNorm of the layers before it, or flatten after it.",
+        "This norm is one for {dims} inputs, and gets {has}D: use the BatchNorm of the layers before it, or flatten "
+        "after it.",
     r"Expected more than 1 spatial element when training":
-        "An instance norm needs several positions in each channel: leave it out where images have become 1 by 1.",
+        "An instance norm needs several positions in each channel: remove it where images have become 1 by 1.",
     r"embed_dim must be divisible by num_heads": "Choose an embed_dim that is a multiple of num_heads.",
     r"attn_mask is torch\.Size\(.*\), but should be \((?P<wants>[\d, ]+)\)":
         "Make the mask from the length of this input: it should be ({wants}).",
@@ -78,7 +80,8 @@ _REMEDIES: Final = {
     r"Dimension out of range":
         "Dimensions are counted from 0: use dim=-1 for the last, or give the tensor a batch.",
     r"Sizes of tensors must match except in dimension":
-        "All dimensions but the one that is joined must be equal: crop, pad or interpolate one to the size of the other.",
+        "All dimensions but the one that is joined must be equal: crop, pad or interpolate one to the size of the "
+        "other.",
     r"Tensors must have same number of dimensions":
         "At {where}, give the one with fewer dimensions those that it lacks, as unsqueeze(1) does.",
     r"zero-dimensional tensor \(at position \d+\) cannot be concatenated":
@@ -92,13 +95,13 @@ _REMEDIES: Final = {
         "Select from the mask what was selected from the tensor, so that both have the same rows.",
     r"einsum\(\): subscript (?P<letter>\w) has size (?P<has>\d+) for operand \d+ which does not broadcast with "
     r"previously seen size (?P<size>\d+)":
-        "The letter {letter} stands for {has} in one operand and for {size} in another: at {where}, write the letters of "
-        "each in the order of its dimensions.",
+        "The letter {letter} stands for {has} in one operand and for {size} in another: at {where}, write the letters "
+        "of each in the order of its dimensions.",
     r"first two dimensions of batch2 tensor to be":
         "At {where}, the last dimension of the first must be the second of the other: transpose(1, 2) exchanges them.",
     r"more than one element of the written-to tensor refers to a single memory location":
         "What expand() repeats is not copied: write repeat() where that tensor is made, or expand() and clone().",
-    r"is a view and is being modified inplace\. This view is (?:the|an) output of a function that returns multiple views":
+    r"is a view and is being modified inplace\. This view is (?:the|an) output of a function that returns multiple":
         "What chunk(), split() and unbind() return is a view: at {where}, write y = y * z instead of y *= z.",
     r"0-dim tensor\. Use `tensor\.item\(\)`": "At {where}, read the number with item() instead of [0].",
     r"elements cannot be converted to Scalar":
@@ -157,18 +160,18 @@ _REMEDIES: Final = {
     r"weight tensor should be defined either for all (?P<wants>\d+) classes":
         "Give the weight {wants} entries: bincount() takes minlength={wants}, to count classes that do not occur, too.",
     r"Expected input_lengths to have value at most (?P<wants>\d+)":
-        "Pass the lengths that the scores have, at most {wants}, and not those of the inputs: a stride makes them shorter.",
+        "Pass the lengths that the scores have, at most {wants}, and not those of the inputs: strides shorten them.",
     # Data
     r"stack expects each tensor to be equal size":
         "Bring the samples of a batch to one shape: pad or cut them, in the dataset or in the DataLoader's collate_fn.",
     r"found <class '(?P<kind>(?!NoneType)[\w.]+)'>":
-        "A sample holds a {kind}: return a number, a string or a tensor for it, or leave it out of the sample.",
+        "A sample holds a {kind}: return a number, a string or a tensor for it, or nothing.",
     r"dtype of NoneType|must be real number, not NoneType|found <class 'NoneType'>":
         "A sample holds None: return a number or a tensor for it, or leave the sample out in collate_fn.",
     r"num_samples should be a positive integer value":
         "The dataset is empty: do its path and its filter match anything?",
     r"Length of all samples has to be greater than 0":
-        "A sequence is empty: leave it out, or give it one token, as that of padding.",
+        "A sequence is empty: drop it, or give it one token, as that of padding.",
     r"Sum of input lengths does not equal the length of the input dataset":
         "Rounding has lost examples: give the last part what is left, len(data) minus the others.",
     r"sampler option is mutually exclusive with shuffle":

@@ -1,5 +1,5 @@
 # expect: GI001
-# advice: Pass the lengths that the scores have, at most 20, and not those of the inputs: a stride makes them shorter.
+# advice: Pass the lengths that the scores have, at most 20, and not those of the inputs: strides shorten them.
 """The convolution halves the length of each clip."""
 
 import torch

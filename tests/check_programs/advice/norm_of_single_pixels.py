@@ -1,5 +1,5 @@
 # expect: GI001
-# advice: An instance norm needs several positions in each channel: leave it out where images have become 1 by 1.
+# advice: An instance norm needs several positions in each channel: remove it where images have become 1 by 1.
 """The last convolution leaves one pixel."""
 
 import torch

@@ -1,5 +1,5 @@
 # expect: GI001
-# advice: A sample holds a datetime.date: return a number, a string or a tensor for it, or leave it out of the sample.
+# advice: A sample holds a datetime.date: return a number, a string or a tensor for it, or nothing.
 """Each sample has the day on which it was measured."""
 
 import datetime

@@ -1,5 +1,5 @@
 # expect: GI001
-# advice: A sequence is empty: leave it out, or give it one token, as that of padding.
+# advice: A sequence is empty: drop it, or give it one token, as that of padding.
 """One text has no letters."""
 
 import torch

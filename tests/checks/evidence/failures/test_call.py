@@ -322,7 +322,7 @@ def test_the_state_of_an_optimizer_that_was_made_in_another_order(tmp_path: Path
         optimizer = torch.optim.Adam([one.weight for one in layers])
         if state is not None:
             optimizer.load_state_dict(state)
-        (layers[0].weight.sum() + layers[1].weight.sum()).backward()  # type: ignore[no-untyped-call]  # torch's own
+        (layers[0].weight.sum() + layers[1].weight.sum()).backward()
         optimizer.step()
         return optimizer
 
