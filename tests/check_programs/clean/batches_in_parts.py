@@ -15,7 +15,7 @@ torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 batches, rest = endless(), iter(torch.randn(400, 6).split(16))
-for epoch in range(3):
+for _ in range(3):
     for x in islice(batches, 3):
         loss = (model(x) - x[:, :1]).square().mean()
         optimizer.zero_grad()

@@ -61,12 +61,14 @@ class SaturatedLog:
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call that has returned, given the frame that it is on."""
+        if function != "linear" and not self._layers:  # nothing to do for most of many small operators
+            return
         given: Any = argument(args, kwargs, 0, "input")
         if type(given) is not torch.Tensor or not ops.is_floating_point(given):
             return
         if function == "linear":
             self._linear(given, number)
-        elif self._layers and given.requires_grad:
+        elif given.requires_grad:
             self._activation(function, given, number)
 
     def _linear(self, given: torch.Tensor, number: int | None) -> None:
