@@ -1,5 +1,6 @@
 """The findings of a run, with what they do not cover."""
 
+import re
 from collections.abc import Sequence
 
 from gradinspect.checks.evidence.call_choice import CallChoice
@@ -19,6 +20,8 @@ from gradinspect.runner.engine import missed_notes, not_followed_notes
 from gradinspect.runner.run import Run
 from gradinspect.source import Expression
 from gradinspect.torch_api.probes import missing_sentences
+
+_REFUSES_NAN = re.compile(r"invalid values:.*\bnan\b|contains either `inf`, `nan`", re.DOTALL)
 
 
 def conclusion(
@@ -52,12 +55,18 @@ def conclusion(
             *found(lambda: logs.cuts.findings(logs.training.replaced)),
             *(
                 one
-                for fact in (*logs.training.facts(), *logs.calls.arguments.facts(logs.frame), *checked)
+                for fact in (
+                    *logs.training.facts(),
+                    *logs.calls.arguments.facts(logs.frame),
+                    *logs.losses.facts(logs.frame),
+                    *logs.read_once.facts(logs.frame),
+                    *checked,
+                )
                 for one in findings_on(fact, found)
             ),
         )
     )
-    if failure is not None and not any(_names(finding, failure.frame) for finding in findings):
+    if failure is not None and not any(_explains(finding, failure) for finding in findings):
         findings = declared((*findings, *findings_on(failure, found)))
     findings = merged(_without_effects(findings))
     ranks = logs.ranks
@@ -90,6 +99,12 @@ def conclusion(
             *missing_sentences(),
         ),
     )
+
+
+def _explains(finding: Finding, failure: FailedCall) -> bool:
+    """Return whether a finding names the line that failed, or what has made the NaN that torch refuses there."""
+    is_of_nan = rule_of(finding.code).is_nonfinite and _REFUSES_NAN.search(failure.text) is not None
+    return is_of_nan or _names(finding, failure.frame)
 
 
 def _names(finding: Finding, frame: Frame) -> bool:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
+from gradinspect.checks.evidence.kept_graphs.dropped_losses import DroppedLosses
 from gradinspect.checks.evidence.kept_graphs.unused_graphs import UnusedGraphs
+from gradinspect.checks.evidence.lines.batches_read_once import ReadOnceLog
 from gradinspect.checks.evidence.ranks import ranks_of_this_run
 from gradinspect.checks.evidence.recomputation import CheckpointRuns
 from gradinspect.checks.evidence.training.log import TrainingLog
@@ -48,8 +50,11 @@ class ProgramLogs:
         self.calls.arguments.evaluations.is_meant = self.training.modes.is_set
         self.calls.arguments.evaluations.has_stepped = self.training.has_stepped
         self.calls.arguments.pixels.line_in = lambda file, line: source_line(file, line, self.folder)
+        self.calls.arguments.draws.line_in = self.calls.arguments.pixels.line_in
         self.training.knows_writes(self.calls.writes.last_frame_by_program)
         self.unused = UnusedGraphs(self.folder, self.cuts.reached, recorder.others)
+        self.losses = DroppedLosses(self.flow, recorder.frames)
+        self.read_once = ReadOnceLog(self.folder)
 
     @property
     def hid_anything(self) -> bool:
@@ -76,6 +81,7 @@ class ProgramLogs:
         self.cuts.wake()
         self.training.wake()
         self.unused.wake()
+        self.losses.wake()
         self.checkpoints.take()
 
     def unobserved(self, kind: CallKind) -> None:

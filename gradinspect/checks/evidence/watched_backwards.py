@@ -99,6 +99,8 @@ class WatchedBackwards:
         self._before.release()
         earlier = self._before.earlier_call(walked, call)
         self._logs.unused.begin(earlier.nodes, earlier.clock, backward)
+        self._logs.recorder.errors.guard(self._logs.losses.begin)(call)
+        self._logs.recorder.errors.guard(self._logs.read_once.begin)(call.frame)
         watched = WatchedCall(line=backward, nodes=earlier.nodes)
         self.calls.append(watched)
         watched.found += self._before.findings(walked, call)

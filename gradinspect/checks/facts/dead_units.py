@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.findings import Place, place_of
-from gradinspect.graph import Consumer, Graph, consumers, frame_of
+from gradinspect.graph import Consumer, Frame, Graph, Record, consumers, frame_of
 
 ZEROED = "zeroed"  # the role of the line of such a node
 
@@ -68,3 +68,13 @@ def reached(graph: Graph, starts: Sequence[int], avoided: int | None) -> set[int
                 seen.add(edge.next_node)
                 todo.append(edge.next_node)
     return seen
+
+
+class SaturatedUnits(Record, frozen=True, kw_only=True):
+    """An activation of the first layer is flat for nearly all units, from the first calls on."""
+
+    function: str  # "sigmoid"
+    share: float  # of the units of all examples, at least
+    greatest: float  # of the absolute values of the data
+    layer: Frame | None = None
+    used: Frame | None = None

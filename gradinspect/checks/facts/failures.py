@@ -36,6 +36,14 @@ class SharedParameter(Record, frozen=True, kw_only=True):
     groups: tuple[int, int]
 
 
+class MisfitState(Record, frozen=True, kw_only=True):
+    """A parameter for which an optimizer holds a state of another shape, as one that was loaded into it has."""
+
+    name: str  # "": not known
+    shape: tuple[int, ...]
+    state: tuple[int, ...]  # the shape of its state
+
+
 class FailedCall(Record, frozen=True, kw_only=True):
     """A call of torch that raised the error which ended the program."""
 
@@ -45,10 +53,12 @@ class FailedCall(Record, frozen=True, kw_only=True):
     tensors: tuple[FailedTensor, ...]
     created: Frame | None = None  # the optimizer that the statement names
     loader: Frame | None = None  # where the DataLoader was made that was making a batch, or made what the layer got
+    schedule: Frame | None = None  # where the scheduler was made that was stepping
     iterators: tuple[FailedIterator, ...] = ()  # if no tensor is named
     layer: str = ""  # in which it was raised, within what the statement names: "net.3, a Linear"
     layer_made: Frame | None = None  # where that was made
     shared: tuple[SharedParameter, ...] = ()
+    misfit: MisfitState | None = None
     unregistered: tuple[
         tuple[str, str], ...
     ] = ()  # lists of modules, and what they should be, if nothing else is known

@@ -90,3 +90,13 @@ class NonfiniteValue(Record, frozen=True, kw_only=True):
     node: int | None  # that made it; None: it came from outside the graph
     label: str
     is_nan: bool = True
+
+
+class LastLossOnly(Record, frozen=True, kw_only=True):
+    """A line computes several losses for each backward call, which goes through the last one."""
+
+    num_losses: int  # of a round
+    num_rounds: int
+    loss: Frame | None = None
+    backward: Frame | None = None
+    is_below: bool = False  # backward is called below the loop that computes them

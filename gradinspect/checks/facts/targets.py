@@ -222,3 +222,50 @@ class TurnedApart(Record, frozen=True, kw_only=True):
     first: Frame | None = None  # the line that turns the inputs
     second: Frame | None = None
     used: Frame | None = None
+
+
+class FewDrawn(Record, frozen=True, kw_only=True):
+    """A sampler draws from the first examples only, as it has fewer weights than there are examples."""
+
+    num_weights: int
+    num_examples: int | None  # None: not known, but more than that are in a batch
+    sampler: Frame | None = None
+    loader: Frame | None = None
+
+
+class SeveralLabels(Record, frozen=True, kw_only=True):
+    """cross_entropy was given several ones in a row, where it wants the probabilities of classes."""
+
+    num_rows: int
+    num_several: int  # rows with more than one
+    most: int  # ones of a row
+    made: Frame | None = None
+    used: Frame | None = None
+
+
+class HiddenIgnored(Record, frozen=True, kw_only=True):
+    """A loss ignores exactly the tokens that were hidden from the model, and counts those that it is given."""
+
+    num_calls: int
+    token: int  # that stands for what is hidden
+    looked_up: Frame | None = None
+    used: Frame | None = None
+
+
+class CloseScores(Record, frozen=True, kw_only=True):
+    """A cross entropy gets cosines, which differ by too little for it to fall."""
+
+    num_classes: int
+    floor: float  # of the loss
+    made: Frame | None = None
+    used: Frame | None = None
+
+
+class BatchesReadOnce(Record, frozen=True, kw_only=True):
+    """A loop over epochs goes through an iterator of batches that was made before it, and can be read once."""
+
+    name: str  # of the variable
+    value: str  # what it was assigned: "zip(xs, ys)"
+    made: Frame | None = None
+    loop: Frame | None = None
+    outer: Frame | None = None

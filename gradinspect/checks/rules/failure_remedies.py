@@ -51,6 +51,14 @@ _REMEDIES: Final = {
     r"got \[(?P=layers), \d+, (?P=size)\]":
         "The state was made for another number of examples than this batch has: make it in the loop, from x.size(0), "
         "or let the DataLoader leave out the last batch with drop_last=True.",
+    r"For (?:un)?batched \d-D input, hx (?:and cx )?should also be":
+        "The state has the shape [layers, batch, hidden]: give it a first dimension for the layers, as unsqueeze(0) "
+        "does.",
+    r"expected (?P<dims>[\w ]+) input \(got (?P<has>\d)D input\)":
+        "This norm is one for {dims} inputs, and gets {has}D: use the BatchNorm of the layers before it, or flatten "
+        "after it.",
+    r"Expected more than 1 spatial element when training":
+        "An instance norm needs several positions in each channel: remove it where images have become 1 by 1.",
     r"embed_dim must be divisible by num_heads": "Choose an embed_dim that is a multiple of num_heads.",
     r"attn_mask is torch\.Size\(.*\), but should be \((?P<wants>[\d, ]+)\)":
         "Make the mask from the length of this input: it should be ({wants}).",
@@ -71,6 +79,30 @@ _REMEDIES: Final = {
         "The first dimension is not {wants} here, as of a last batch that is smaller: flatten(1) keeps what it is.",
     r"Dimension out of range":
         "Dimensions are counted from 0: use dim=-1 for the last, or give the tensor a batch.",
+    r"Sizes of tensors must match except in dimension":
+        "All dimensions but the one that is joined must be equal: crop, pad or interpolate one to the size of the "
+        "other.",
+    r"Tensors must have same number of dimensions":
+        "At {where}, give the one with fewer dimensions those that it lacks, as unsqueeze(1) does.",
+    r"zero-dimensional tensor \(at position \d+\) cannot be concatenated":
+        "At {where}, write torch.stack() instead of torch.cat(): these are single numbers.",
+    r"Class values must be smaller than num_classes":
+        "Count classes from 0, or raise num_classes at {where}: of n classes, the last is n - 1.",
+    r"index (?P<has>\d+) is out of bounds for dimension (?P<dim>\d+) with size (?P<size>\d+)":
+        "Dimension {dim} has {size} entries, counted from 0, and {has} is none of them: do the indices begin at "
+        "1, or count the entries of another tensor?",
+    r"shape of the mask \[[\d, ]+\] at index \d+ does not match":
+        "Select from the mask what was selected from the tensor, so that both have the same rows.",
+    r"einsum\(\): subscript (?P<letter>\w) has size (?P<has>\d+) for operand \d+ which does not broadcast with "
+    r"previously seen size (?P<size>\d+)":
+        "The letter {letter} stands for {has} in one operand and for {size} in another: at {where}, write the letters "
+        "of each in the order of its dimensions.",
+    r"first two dimensions of batch2 tensor to be":
+        "At {where}, the last dimension of the first must be the second of the other: transpose(1, 2) exchanges them.",
+    r"more than one element of the written-to tensor refers to a single memory location":
+        "What expand() repeats is not copied: write repeat() where that tensor is made, or expand() and clone().",
+    r"is a view and is being modified inplace\. This view is (?:the|an) output of a function that returns multiple":
+        "What chunk(), split() and unbind() return is a view: at {where}, write y = y * z instead of y *= z.",
     r"0-dim tensor\. Use `tensor\.item\(\)`": "At {where}, read the number with item() instead of [0].",
     r"elements cannot be converted to Scalar":
         "Only a tensor of one element is a number: at {where}, reduce it first, as mean() does.",
@@ -121,13 +153,29 @@ _REMEDIES: Final = {
         "NumPy computes in float64, and layers in float32: convert the input with float() where it is made.",
     r"dtype, but got (?:Half and Float|Float and Half|BFloat16 and Float|Float and BFloat16)":
         "Convert the input to the dtype of the layer, or keep the layer in float32 and compute under torch.autocast().",
+    r"Expected floating point type for target with class probabilities":
+        "A one-hot target is one of fractions: at {where}, pass {integer}.float(), or the labels themselves.",
+    r"only batches of spatial targets supported \(3D tensors\) but got targets of dimension: 4":
+        "Labels have no channels: at {where}, pass {integer}.squeeze(1).",
+    r"weight tensor should be defined either for all (?P<wants>\d+) classes":
+        "Give the weight {wants} entries: bincount() takes minlength={wants}, to count classes that do not occur, too.",
+    r"Expected input_lengths to have value at most (?P<wants>\d+)":
+        "Pass the lengths that the scores have, at most {wants}, and not those of the inputs: strides shorten them.",
     # Data
     r"stack expects each tensor to be equal size":
         "Bring the samples of a batch to one shape: pad or cut them, in the dataset or in the DataLoader's collate_fn.",
+    r"found <class '(?P<kind>(?!NoneType)[\w.]+)'>":
+        "A sample holds a {kind}: return a number, a string or a tensor for it, or nothing.",
     r"dtype of NoneType|must be real number, not NoneType|found <class 'NoneType'>":
         "A sample holds None: return a number or a tensor for it, or leave the sample out in collate_fn.",
     r"num_samples should be a positive integer value":
         "The dataset is empty: do its path and its filter match anything?",
+    r"Length of all samples has to be greater than 0":
+        "A sequence is empty: drop it, or give it one token, as that of padding.",
+    r"Sum of input lengths does not equal the length of the input dataset":
+        "Rounding has lost examples: give the last part what is left, len(data) minus the others.",
+    r"sampler option is mutually exclusive with shuffle":
+        "Remove shuffle=True at {where}: the sampler decides the order.",
     r"sorted in decreasing order": "At {where}, pass enforce_sorted=False.",
     r"should be a 1D CPU int64 tensor":
         "At {where}, pass one length for each sequence, on the CPU: lengths.flatten().cpu().",
@@ -145,6 +193,9 @@ _REMEDIES: Final = {
         "or let the new optimizer start without it.",
     r"'initial_lr' is not specified":
         "Leave out last_epoch, or load the optimizer's state before the scheduler is made.",
+    r"Tried to step (?P<has>\d+) times\. The specified number of total steps is (?P<total>\d+)":
+        "The schedule has {total} steps, and the loop makes more: give it the number of steps that the loop makes, as "
+        "epochs * len(loader).",
     r"step\(\) missing 1 required positional argument: 'closure'":
         "This optimizer computes the loss several times: pass a function that clears gradients, calls backward() and "
         "returns the loss.",

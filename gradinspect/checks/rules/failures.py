@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.failures import FailedCall, FailedIterator, FailedTensor, SharedParameter
+from gradinspect.checks.facts.failures import FailedCall, FailedIterator, FailedTensor, MisfitState, SharedParameter
 from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.failure_remedies import known_remedy
@@ -53,6 +53,7 @@ def failure_findings(fact: FailedCall) -> Iterator[Finding]:
                 f"{'Python' if fact.lacks_gradient else 'torch'} says: {fact.error}.",
                 *([f"It was raised in {fact.layer}."] if fact.layer else []),
                 *map(_in_two_groups, fact.shared),
+                *([] if fact.misfit is None else [_of_another(fact.misfit)]),
                 *(_described(one, fact) for one in tensors),
                 *(f"{one.name}.grad is None: no backward call has left a gradient there." for one in _empty(fact)),
                 *(_used_up(one) for one in fact.iterators),
@@ -63,6 +64,7 @@ def failure_findings(fact: FailedCall) -> Iterator[Finding]:
             *_inference(fact),
             *(place for line in _sparse_lines(fact) for place in place_of("sparse", line)),
             *place_of("optimizer", fact.created),
+            *place_of("scheduler", fact.schedule),
             *place_of("loader", fact.loader if _NAMES_LOADER.search(remedy) else None),
             *place_of("created", fact.layer_made if _MAKES_LAYER.search(remedy) else None),
             *place_of("failed", fact.frame, fact.called),
@@ -114,6 +116,11 @@ def _in_two_groups(one: SharedParameter) -> str:
     return f"{first}{tied} is in the groups {one.groups[0]} and {one.groups[1]}."
 
 
+def _of_another(one: MisfitState) -> str:
+    name = one.name or "A parameter of the optimizer"
+    return f"{name} is {list(one.shape)}, and the optimizer has a state of {list(one.state)} for it."
+
+
 def _as_list(one: FailedIterator) -> str:
     return f"Write {one.name} = list({one.value}) at {line_of(one.made)}."
 
@@ -143,6 +150,11 @@ def _remedy(fact: FailedCall) -> str:
 
 
 def _of_parameters(fact: FailedCall) -> str:
+    if fact.misfit is not None:
+        return (
+            "The optimizer was loaded with the state of other parameters, or in another order: make the layers in the "
+            "order that they had when it was saved, or let it start without that state."
+        )
     for one in fact.shared:
         return f"Leave {one.names[0] if one.names else 'it'} out of one of the two groups: it is one tensor."
     for name, kind in fact.unregistered:

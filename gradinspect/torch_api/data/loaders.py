@@ -11,6 +11,7 @@ _LOST = "a batch that is drawn again and again is not found"
 _NEXT = private(f"{_CLASS}.__next__", _LOST, is_rare=True)
 _NUM_YIELDED = private(f"{_CLASS}:_num_yielded", _LOST, is_rare=True)
 _SAMPLER = private(f"{_CLASS}:_index_sampler", _LOST, is_rare=True)
+_DATASET = private(f"{_CLASS}:_dataset", "a sampler that never draws most examples is not found", is_rare=True)
 NEXT_BATCH = getattr(_NEXT.or_else(None), "__code__", None)  # runs while a batch is made
 
 
@@ -33,6 +34,11 @@ def batch_place(iterator: Any) -> BatchPlace | None:
 def batches_of(iterator: Any) -> Any:
     """Return what an iterator takes the indices of each batch from: the sampler of its loader."""
     return getattr(iterator, _SAMPLER.or_else("__class__"), None)
+
+
+def dataset_of(iterator: Any) -> Any:
+    """Return what an iterator takes examples from."""
+    return getattr(iterator, _DATASET.or_else("__class__"), None)
 
 
 def sampler_of(iterator: Any) -> object:

@@ -27,6 +27,16 @@ def _remedy(text: str, *tensors: FailedTensor, **more: Any) -> str:
         ("expected input[4, 1, 16, 16] to have 16 channels, but got 1 channels", (), "in_channels=1"),
         ("Index tensor must have the same number of dimensions", (_tensor("a", "int64"),), "a.unsqueeze(1)"),
         ("Can't call numpy() on Tensor that requires grad", (), "train.py:9, write detach().numpy()"),
+        ("index 4 is out of bounds for dimension 1 with size 4", (), "Dimension 1 has 4 entries"),
+        (
+            "einsum(): subscript h has size 6 for operand 1 which does not broadcast with previously seen size 2",
+            (),
+            "The letter h",
+        ),
+        ("must contain tensors, numpy arrays; found <class 'datetime.date'>", (), "A sample holds a datetime.date"),
+        ("must contain tensors, numpy arrays; found <class 'NoneType'>", (), "A sample holds None"),
+        ("Tried to step 7 times. The specified number of total steps is 6", (), "The schedule has 6 steps"),
+        ("expected 2D or 3D input (got 4D input)", (), "one for 2D or 3D inputs, and gets 4D"),
         ('Missing\nUnexpected key(s) in state_dict: "_orig_mod.0.weight"', (), "removeprefix('_orig_mod.')"),
     ],
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gradinspect.checks.facts.failures import FailedCall, FailedTensor, SharedParameter
+from gradinspect.checks.facts.failures import FailedCall, FailedTensor, MisfitState, SharedParameter
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.failures import failure_findings
 from gradinspect.graph import Frame
@@ -74,8 +74,8 @@ def test_sparse_gradients_are_to_be_dense_or_to_have_an_optimizer_of_their_own()
 
 def test_without_tensors_the_sentence_of_torch_is_left() -> None:
     """And what it leaves open."""
-    found = _finding("Class values must be smaller than num_classes")
-    assert found.text == "torch says: Class values must be smaller than num_classes."
+    found = _finding("Expected a proper Tensor but got None")
+    assert found.text == "torch says: Expected a proper Tensor but got None."
     assert found.remedy == "What does this line pass, and what does torch say that it expects?"
 
 
@@ -120,4 +120,21 @@ def test_labels_are_said_with_their_extremes() -> None:
     assert "k is int64 [3], of 7 only, made at" in found.text
     assert found.remedy.startswith("Count labels from 0")
     other = _finding("index 5 is out of bounds for dimension 0 with size 3", _tensor("y", "int64"))
-    assert other.remedy.startswith("Which of these shapes")
+    assert other.remedy.startswith("Dimension 0 has 3 entries")
+
+
+def test_a_state_of_another_shape_names_its_parameter() -> None:
+    """It was loaded in another order, which the shapes of the step alone do not say."""
+    misfit = MisfitState(name="model.body.weight", shape=(24, 10), state=(2, 24))
+    error = "The size of tensor a (10) must match the size of tensor b (24) at non-singleton dimension 1"
+    (found,) = failure_findings(FailedCall(error=error, frame=_frame(9), called=None, tensors=(), misfit=misfit))
+    assert "model.body.weight is [24, 10], and the optimizer has a state of [2, 24] for it." in found.text
+    assert found.remedy.startswith("The optimizer was loaded with the state of other parameters, or in another order:")
+
+
+def test_the_line_of_the_scheduler_is_the_cause() -> None:
+    """step() only counts what it was made for."""
+    error = "Tried to step 7 times. The specified number of total steps is 6"
+    fact = FailedCall(error=error, frame=_frame(9), called=None, tensors=(), schedule=_frame(5), text=error)
+    (found,) = failure_findings(fact)
+    assert [(place.role, place.line) for place in found.places] == [("scheduler", 5), ("failed", 9)]

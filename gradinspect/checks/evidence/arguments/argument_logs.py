@@ -5,13 +5,17 @@ from typing import Any, Protocol
 
 from gradinspect.checks.evidence.arguments.arithmetic import ArithmeticLog
 from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
+from gradinspect.checks.evidence.arguments.close_scores import CloseScoreLog
 from gradinspect.checks.evidence.arguments.evaluations import EvaluationLog
+from gradinspect.checks.evidence.arguments.few_drawn import FewDrawnLog
+from gradinspect.checks.evidence.arguments.hidden_tokens import HiddenTokenLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
 from gradinspect.checks.evidence.arguments.made_layers import MadeLayerLog
 from gradinspect.checks.evidence.arguments.masks import MaskLog
 from gradinspect.checks.evidence.arguments.recurrent_axes import RecurrentAxisLog
 from gradinspect.checks.evidence.arguments.repeated_batches import RepeatedBatchLog
+from gradinspect.checks.evidence.arguments.saturated_units import SaturatedLog
 from gradinspect.checks.evidence.arguments.similarities import SimilarityLog
 from gradinspect.checks.evidence.arguments.summed_columns import SummedColumnLog
 from gradinspect.checks.evidence.arguments.twins import TwinLog
@@ -31,12 +35,14 @@ from gradinspect.checks.evidence.targets.one_order import OneOrderLog
 from gradinspect.checks.evidence.targets.orders import OrderLog
 from gradinspect.checks.evidence.targets.other_draws import OtherDrawLog
 from gradinspect.checks.evidence.targets.ranges import RangeLog
+from gradinspect.checks.evidence.targets.several_labels import SeveralLabelLog
 from gradinspect.checks.evidence.targets.tokens import TokenLog
 from gradinspect.checks.evidence.targets.turned_apart import TurnedApartLog
 from gradinspect.checks.evidence.targets.uninformative import UninformativeLog
 from gradinspect.checks.evidence.targets.unread_flags import UnreadFlagLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import MixedPixels, MovedByView
+from gradinspect.checks.facts.targets import EqualLabels, FewDrawn
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
@@ -64,6 +70,7 @@ class ArgumentLogs:
         self.samples = SampleLog(errors)
         self.evaluations = EvaluationLog(flow)
         self.pixels = MixedPixelLog(errors)
+        self.draws = FewDrawnLog(flow)
         self.columns = SummedColumnLog(errors)
         self._arithmetic = ArithmeticLog(flow, errors)
         self._logs: tuple[ArgumentLog, ...] = (
@@ -76,7 +83,8 @@ class ArgumentLogs:
             OtherAxisLog(flow), OtherDrawLog(flow), RepeatedBatchLog(flow), CutLog(flow, errors),
             AdversaryLog(flow, errors), ExchangeLog(flow, errors), ClassWeightLog(flow, errors),
             LabelRunLog(flow, errors), self.pixels, FarTargetLog(flow, errors), UnreadFlagLog(flow),
-            TurnedApartLog(flow),
+            TurnedApartLog(flow), self.draws, SeveralLabelLog(flow, errors),
+            HiddenTokenLog(flow), SaturatedLog(flow), CloseScoreLog(flow),
             self._arithmetic,
         )  # fmt: skip
 
@@ -92,6 +100,8 @@ class ArgumentLogs:
             found = [fact for log in self._logs for fact in log.facts(frame_of)]
             if any(isinstance(fact, MovedByView) for fact in found):
                 found = [fact for fact in found if not isinstance(fact, MixedPixels)]  # whose line is known
+            if any(isinstance(fact, FewDrawn) for fact in found):
+                found = [fact for fact in found if not isinstance(fact, EqualLabels)]  # of the few that are drawn
             columns = list(self.columns.facts(frame_of))
         yield from (*found, *columns)
 

@@ -29,6 +29,8 @@ from gradinspect.checks.evidence.failures.inside import (
     Layer,
     constructed_class,
     failed_layer,
+    made_schedule,
+    misfit_state,
     shared_parameters,
     unregistered_lists,
 )
@@ -109,6 +111,7 @@ def failed_call(
         tensors = tuple(_described(named, {id(one) for _, one in own_ones}, flow, recorder, folder))
         tensors = tensors or tuple(_sparse(refused, last, recorder, folder, origin))
         shared = tuple(islice(shared_parameters(frames, last.tb_frame), MAX_SHARED))
+        misfit = misfit_state(frames, last.tb_frame)
         lists = () if tensors or shared else tuple(islice(unregistered_lists(values), MAX_LISTS))
     iterators = () if tensors or shared else tuple(_used_up(last, folder))
     if not (tensors or iterators or deeper or _calls_torch(last)):
@@ -121,10 +124,12 @@ def failed_call(
         tensors=tensors,
         created=None if refused is None else recorder.frames.record(origin(refused), folder),
         loader=recorder.frames.record(_loader(frames, () if layer is None else layer.given, flow), folder),
+        schedule=made_schedule(frames, folder),
         iterators=iterators,
         layer="" if layer is None else f"{layer.name}, {_with_article(type(layer.module).__name__)}",
         layer_made=None if layer is None else recorder.frames.record(_made(layer.module, origin), folder),
         shared=shared,
+        misfit=misfit,
         unregistered=lists,
         lacks_gradient=bool(empty),
         refuses_copy=copied is not None,

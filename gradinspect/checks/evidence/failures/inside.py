@@ -4,17 +4,23 @@ What comes in: the frames below the statement that failed. What goes out: names 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
-from gradinspect.checks.facts.failures import SharedParameter
+from gradinspect.checks.evidence.rates.scheduler_sources import made_scheduler
+from gradinspect.checks.facts.failures import MisfitState, SharedParameter
+from gradinspect.graph import Frame
+from gradinspect.recording.frames import source_line
 from gradinspect.recording.names.names import named_modules
 from gradinspect.recording.names.variables import isinstance_safely, own_variables, variables_from
 from gradinspect.torch_api.modules import own_parameters
+from gradinspect.torch_api.patching.originals import ops
 
 ARGUMENT = "the "  # what a layer was given: "the input of net.3"
 MAX_SHARED = 3  # that are named
@@ -86,6 +92,40 @@ def shared_parameters(deeper: Sequence[FrameType], program: FrameType) -> Iterat
         earlier = next((place for place, one in enumerate(before) if any(parameter is other for other in one)), None)
         if earlier is not None:
             yield SharedParameter(names=tuple(names.get(id(parameter), ())), groups=(earlier, len(before)))
+
+
+def misfit_state(deeper: Sequence[FrameType], program: FrameType) -> MisfitState | None:
+    """Return the first parameter of the optimizer that was stepping, whose state has another shape than it.
+
+    Args:
+        deeper: The frames of torch, outermost first.
+        program: The frame of the statement that failed, whose variables give names.
+    """
+    stepping = next((own_variables(one).get("self") for one in deeper if one.f_code.co_name == "step"), None)
+    if not isinstance_safely(stepping, (Optimizer,)):
+        return None
+    states = vars(stepping).get("state", {})
+    for parameter in (one for group in vars(stepping).get("param_groups", ()) for one in _members(group)):
+        for kept in _kept_of(states, parameter):
+            if kept.shape != parameter.shape:
+                name = next(iter(_names(program).get(id(parameter), ())), "")
+                return MisfitState(name=name, shape=tuple(parameter.shape), state=tuple(kept.shape))
+    return None
+
+
+def made_schedule(deeper: Sequence[FrameType], folder: Path) -> Frame | None:
+    """Return the line that made the scheduler which was stepping; None if several lines of the program make one."""
+    stepping = next((own_variables(one).get("self") for one in deeper if one.f_code.co_name == "step"), None)
+    made = made_scheduler(type(stepping).__name__) if isinstance_safely(stepping, (LRScheduler,)) else None
+    return None if made is None else source_line(made.file, made.call.lineno, folder)
+
+
+def _kept_of(states: Mapping[Any, Any], parameter: Any) -> Iterator[torch.Tensor]:
+    """Yield the averages that an optimizer keeps for a parameter: its count of steps has no dimension."""
+    kept = next((own for key, own in states.items() if key is parameter), None)
+    for one in kept.values() if type(kept) is dict else ():
+        if isinstance_safely(one, (torch.Tensor,)) and ops.dim(one):
+            yield one
 
 
 def _members(group: Mapping[str, Any]) -> list[Any]:

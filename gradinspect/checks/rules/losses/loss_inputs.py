@@ -34,8 +34,9 @@ TWICE = Rule(
     explanation="cross_entropy takes logits: it is log_softmax and nll_loss in one. "
     "binary_cross_entropy_with_logits is sigmoid and binary_cross_entropy in one. If the model ends with a "
     "softmax or a sigmoid, these losses squash values that lie between 0 and 1 already: a perfect prediction "
-    "still has a large loss, the gradients are small, and training is slow or stops early. There is no error. A "
-    "second log_softmax is not reported, because it changes neither the loss nor its gradients.",
+    "still has a large loss, the gradients are small, and training is slow or stops early. There is no error. "
+    "Categorical(logits=) normalizes what it is given, too. A second log_softmax is not reported, because it changes "
+    "neither the loss nor its gradients.",
     change="""\
   import torch
   from torch import nn
@@ -109,7 +110,28 @@ def log_probability_findings(starts: BackwardStarts) -> Iterator[Finding]:
             yield _not_log(starts, node, made.node, None)
 
 
+def distribution_findings(starts: BackwardStarts) -> Iterator[Finding]:
+    """Find distributions that normalize logits, and received the output of a softmax."""
+    graph = starts.graph
+    for number in nodes_named(graph, ("LogsumexpBackward",)):
+        node = graph.nodes[number]
+        made, line = made_input(graph, node), frame_of(graph, node)
+        if made is None or _activation(made.node) != "softmax":
+            continue
+        remedy = f"Pass what goes into softmax at {line_of(frame_of(graph, made.node))} to {line_of(line)}."
+        if line is not None and "logits=" in line.code:
+            remedy = f"At {line_of(line)}, write probs= instead of logits=."
+        yield TWICE.finding(
+            text=f"{line_of(line)} normalizes logits, but is given the output of softmax"
+            f"{module_words(graph, made.node)} already. Those values lie between 0 and 1, so no class is more than "
+            f"{e:.2f} times as likely as another.",
+            places=_places(starts, made.node, node),
+            remedy=remedy,
+        )
+
+
 TWICE_JUDGE = Judge(BackwardStarts, activation_findings)
+DISTRIBUTION_JUDGE = Judge(BackwardStarts, distribution_findings)
 NOT_LOG_JUDGE = Judge(BackwardStarts, log_probability_findings)
 
 

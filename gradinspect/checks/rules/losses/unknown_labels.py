@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gradinspect.checks.facts.targets import SeveralLabels
 from gradinspect.checks.facts.values import UnknownLabels
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
@@ -9,12 +10,14 @@ from gradinspect.checks.rule import Judge, Rule
 LABELS = Rule(
     code="GI355",
     title="the loss does not know these labels",
-    summary="The targets of a loss are 0 and 1 where it wants 1 and -1, or lie outside of 0 and 1.",
-    explanation="cosine_embedding_loss, margin_ranking_loss, hinge_embedding_loss and soft_margin_loss tell two kinds "
-    "of examples apart by the targets 1 and -1. A 0 is neither: such examples add a constant or nothing, so nothing "
-    "pushes them apart, and the loss looks good. binary_cross_entropy_with_logits wants probabilities: with a target "
-    "of -1 or 2 it falls without end as the logits grow. Neither raises an error. A 0 among labels of both signs is "
-    "not reported, nor is what lies outside of 0 and 1 in a loss with weights or without a reduction.",
+    summary="The targets of a loss are 0 and 1 where it wants 1 and -1, outside of 0 and 1, or several for one.",
+    explanation="cosine_embedding_loss, margin_ranking_loss, hinge_embedding_loss and soft_margin_loss tell two "
+    "kinds of examples apart by the targets 1 and -1. A 0 is neither: such examples add a constant or nothing, so "
+    "nothing pushes them apart, and the loss looks good. binary_cross_entropy_with_logits wants probabilities: "
+    "with a target of -1 or 2 it falls without end as the logits grow. cross_entropy wants one class, or "
+    "probabilities that add up to one: with several ones in a row, each pulls its score up against the others, "
+    "and the loss cannot come near 0. None raises an error. A 0 among labels of both signs is not reported, nor "
+    "is what lies outside of 0 and 1 in a loss with weights or without a reduction.",
     change="""\
   import torch
   from torch import nn
@@ -54,4 +57,15 @@ def label_findings(fact: UnknownLabels) -> Iterator[Finding]:
     )
 
 
+def several_findings(fact: SeveralLabels) -> Iterator[Finding]:
+    """Report rows with several labels where one class is wanted."""
+    yield LABELS.finding(
+        text=f"cross_entropy wants one class for each row, and {fact.num_several:,} of {fact.num_rows:,} rows have "
+        f"several ones, up to {fact.most:,}. Their scores are pulled up against each other.",
+        places=(*place_of("labels", None if fact.made == fact.used else fact.made), *place_of("loss", fact.used)),
+        remedy=f"At {line_of(fact.used)}, use binary_cross_entropy_with_logits, which asks for each label by itself.",
+    )
+
+
 JUDGE = Judge(UnknownLabels, label_findings)
+SEVERAL_JUDGE = Judge(SeveralLabels, several_findings)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.targets import NextTokenRead
+from gradinspect.checks.facts.targets import HiddenIgnored, NextTokenRead
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
 
@@ -11,12 +11,13 @@ READ = Rule(
     title="the model reads the token that it is to predict",
     summary="Attention without a causal mask, or an RNN of both directions, lets each place read the next token.",
     explanation="Where the labels are the tokens that were given, shifted by one place, the answer at each place "
-    "stands at the next one. Attention without a mask and a bidirectional RNN read all places, so the model learns to "
-    "copy: the loss falls below what the data allow, and what it writes on its own is nonsense, as nothing follows the "
-    "last token then. The labels are compared with the ids that an embedding was given, and the weights or the mask of "
-    "the attention are read: reported if each place has a weight for the next one. A prefix that is read in both "
-    "directions and a memory of other tokens are not reported. A layer of torch.nn takes "
-    "nn.Transformer.generate_square_subsequent_mask(length) for its mask.",
+    "stands at the next one. Attention without a mask and a bidirectional RNN read all places, so the model "
+    "learns to copy: the loss falls below what the data allow, and what it writes on its own is nonsense, as "
+    "nothing follows the last token then. The labels are compared with the ids that an embedding was given, and "
+    "the weights or the mask of the attention are read: reported if each place has a weight for the next one. A "
+    "loss that counts the tokens which a masked language model is given, and ignores those that are hidden from "
+    "it, asks for no more. A prefix that is read in both directions and a memory of other tokens are not "
+    "reported. A layer of torch.nn takes nn.Transformer.generate_square_subsequent_mask(length) for its mask.",
     change="""\
   import torch
   from torch import nn
@@ -60,4 +61,18 @@ def read_findings(fact: NextTokenRead) -> Iterator[Finding]:
     )
 
 
+def hidden_findings(fact: HiddenIgnored) -> Iterator[Finding]:
+    """Report a loss that ignores what was hidden."""
+    yield READ.finding(
+        text=f"In each of {fact.num_calls} calls, {line_of(fact.used)} ignores exactly the places at which the model "
+        f"is given the token {fact.token}, and elsewhere the label is the token that it is given: it learns to copy "
+        "it, and nothing of what is hidden.",
+        places=(
+            *place_of("given", None if fact.looked_up == fact.used else fact.looked_up), *place_of("loss", fact.used)
+        ),
+        remedy="Ignore the tokens that are given, and count those that are hidden: labels[~hidden] = -100.",
+    )  # fmt: skip
+
+
+HIDDEN_JUDGE = Judge(HiddenIgnored, hidden_findings)
 JUDGE = Judge(NextTokenRead, read_findings)

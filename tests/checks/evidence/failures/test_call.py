@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import pytest
 import torch
@@ -312,3 +313,22 @@ def test_the_class_that_a_statement_makes_is_named(tmp_path: Path) -> None:
     found = _failed(lambda: nn.MSELoss(torch.zeros(3), torch.zeros(3)), tmp_path)
     assert found is not None
     assert found.constructed == "MSELoss"
+
+
+def test_the_state_of_an_optimizer_that_was_made_in_another_order(tmp_path: Path) -> None:
+    """The parameter, its shape, and that of what was loaded for it."""
+
+    def step(layers: list[nn.Linear], state: dict[str, Any] | None) -> torch.optim.Adam:
+        optimizer = torch.optim.Adam([one.weight for one in layers])
+        if state is not None:
+            optimizer.load_state_dict(state)
+        (layers[0].weight.sum() + layers[1].weight.sum()).backward()
+        optimizer.step()
+        return optimizer
+
+    layers = [nn.Linear(3, 4), nn.Linear(4, 2)]
+    saved = step(layers, None).state_dict()
+    found = _failed(lambda: step(layers[::-1], saved), tmp_path)
+    assert found is not None
+    assert found.misfit is not None
+    assert (found.misfit.shape, found.misfit.state) == ((2, 4), (4, 3))
