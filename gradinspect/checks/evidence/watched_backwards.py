@@ -101,7 +101,7 @@ class WatchedBackwards:
         self._logs.unused.begin(earlier.nodes, earlier.clock, backward)
         watched = WatchedCall(line=backward, nodes=earlier.nodes)
         self.calls.append(watched)
-        watched.found += self._before.findings(walked, call)
+        watched.found += self._before.findings(walked, call, earlier.nodes)
         search = self._nonfinite.search
         is_explained = _explains(watched.found)
         if any(rule_of(finding.code).stops_run for finding in watched.found):
