@@ -174,7 +174,11 @@ def plain_tensors(value: object, failed: Callable[[type], None] | None = None) -
     """
     if is_one_of(value, _PLAIN) and layout_of(cast("torch.Tensor", value)) is torch.strided:  # nearly always
         yield cast("torch.Tensor", value)
-        return
+    else:
+        yield from _tensors_within(value, failed)
+
+
+def _tensors_within(value: object, failed: Callable[[type], None] | None) -> Iterator[torch.Tensor]:
     todo: list[object] = [value]
     seen: set[int] = set()
     nested: dict[int, tuple[torch.Tensor, int]] = {}  # by id, with a reference: what is in how many wrappers
