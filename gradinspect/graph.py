@@ -211,7 +211,9 @@ class Compilation(Record, frozen=True):
     breaks: tuple[GraphBreak, ...] = ()
     recompiles: tuple[Recompile, ...] = ()
     is_cut: bool = False  # torch has forgotten earlier recompiles
-    uncompiled: tuple[str, ...] = ()  # paths of modules that the program compiled in vain: all of their code is torch's
+    uncompiled: tuple[
+        str, ...
+    ] = ()  # paths of modules that the program compiled without effect: all of their code is torch's
 
     @property
     def num_breaks(self) -> int:

@@ -100,7 +100,7 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
         if not moment.opens_compiled:
             return graph
         opened = open_compiled(graph, walk.nodes, names.module_paths, moment.base_folder, _catalog()[0])
-        return with_compilation(opened, moment.base_folder, run_in_eager(graph, names.in_vain))
+        return with_compilation(opened, moment.base_folder, run_in_eager(graph, names.uncompiled))
     finally:
         walk.close()
 

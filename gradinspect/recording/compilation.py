@@ -28,7 +28,7 @@ def with_compilation(graph: Graph, base_folder: Path, uncompiled: tuple[str, ...
     Args:
         graph: The record.
         base_folder: Files below it are named relative to it.
-        uncompiled: Paths of modules that the program compiles in vain.
+        uncompiled: Paths of modules that the program compiles without effect.
     """
     places: dict[CodeLine, int] = {}
     frames = list(graph.frames)

@@ -53,7 +53,7 @@ _THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # th
 _TEST_RUNNERS = ("_pytest", "pluggy")
 PATIENCE_S = 120.0  # for the program's own cleanup
 PATIENCE_WITH_THREADS_S = 20.0  # the main thread may wait forever for one that was stopped
-PATIENCE_IN_VAIN_S = 2.0  # NOTE [Waits that cannot end]
+MOST_ENDLESS_S = 2.0  # NOTE [Waits that cannot end]
 _GLANCE_S = 0.5
 _PAUSE_S = 0.05
 PATIENCE_AT_EXIT_S = 5.0  # for threads that the rest of the program would have ended
@@ -191,7 +191,7 @@ class Stopper:
             latest = endless_wait_of(self._main.ident)
             if latest is None or latest != wait:
                 wait, since = latest, monotonic()
-            elif monotonic() - since > PATIENCE_IN_VAIN_S:
+            elif monotonic() - since > MOST_ENDLESS_S:
                 return False
         return False
 

@@ -416,7 +416,7 @@ def test_why_nothing_was_compiled_is_said(tmp_path: Path, call: str, why: str) -
 
 @pytest.mark.slow
 @pytest.mark.skipif(not SKIPS_CODE_OF_TORCH, reason="this torch compiles it")
-def test_a_module_of_torch_that_is_compiled_in_vain_is_named(tmp_path: Path) -> None:
+def test_a_module_of_torch_that_is_compiled_without_effect_is_named(tmp_path: Path) -> None:
     """`compile()` of a module whose code is all torch's compiles nothing; torch.compile does."""
     path = tmp_path / "train.py"
     path.write_text(

@@ -28,7 +28,7 @@ for _ in range(3):
 COMPILED = {
     "a model": ("net = torch.compile(net, backend='eager')", "(lambda f: f)"),
     "in place": ("net.compile(backend='aot_eager')", "(lambda f: f)"),
-    "in vain": ("net[0].compile(backend='aot_eager')", "(lambda f: f)"),
+    "without effect": ("net[0].compile(backend='aot_eager')", "(lambda f: f)"),
     "a function": ("", "torch.compile(backend='aot_eager')"),
     "both, with options": ("net[0] = torch.compile(net[0], backend='eager', dynamic=True)", "torch.compile"),
 }

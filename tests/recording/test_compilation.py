@@ -162,7 +162,7 @@ COMPILED(net, torch.randn(2, 4)).backward()
         pytest.param("(lambda net, x: torch.compile(net, backend='aot_eager')(x))", [], marks=pytest.mark.slow),
     ],
 )
-def test_modules_that_are_compiled_in_vain_are_named(tmp_path: Path, call: str, paths: list[str]) -> None:
+def test_modules_that_are_compiled_without_effect_are_named(tmp_path: Path, call: str, paths: list[str]) -> None:
     """Those that have run in eager, and in which nothing was the program's own: `compile()` skips torch's own code."""
     script, out = tmp_path / "train.py", tmp_path / "run.json"
     script.write_text(IN_VAIN.replace("COMPILED", call))

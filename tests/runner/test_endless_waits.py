@@ -54,6 +54,6 @@ def test_only_a_wait_that_no_thread_can_end_is_endless(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_stopped_program_is_not_waited_for_in_vain() -> None:
+def test_a_stopped_program_is_not_waited_for_forever() -> None:
     """However much time it is given: here more than the test has."""
     assert printed_by(FULL, "print(Stopper()._ends_within(1e6), flush=True)") == "True\nFalse\n"

@@ -54,8 +54,8 @@ class BeforeBackward:
         self._freed_by += () if keeps_graph else (earlier,)
         self._survivors.append(survivors)
 
-    def findings(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
-        """Find what will make the engine fail, or what it will not notice."""
+    def findings(self, walked: WalkedGraph, call: EngineCall, numbers: frozenset[int]) -> Iterator[Finding]:
+        """Find what will make the engine fail, or what it will not notice; `numbers` are those of its nodes."""
         graph = walked.graph
         backward = backward_line(graph)
         holds = holding(call.frame, self._logs.recorder)
@@ -67,7 +67,7 @@ class BeforeBackward:
             lambda: self._judged(GrownGraph(graph, log.broadcasts.operators(self._logs.frame), backward)),
             lambda: self._between_ranks(walked, call, backward),
             lambda: self._growing(graph, call, backward),
-            lambda: self._dropped(walked, backward),
+            lambda: self._dropped(walked, numbers, backward),
             lambda: self._repeated(graph, call),
             lambda: self._unlisted(call),
             lambda: self._nonfinite.findings(walked, call, backward),
@@ -110,11 +110,10 @@ class BeforeBackward:
             self._logs.recorder.errors.leave_out("name of a tensor or module", why, number)
         return iter(())
 
-    def _dropped(self, walked: WalkedGraph, backward: Frame | None) -> Iterator[Finding]:
+    def _dropped(self, walked: WalkedGraph, numbers: frozenset[int], backward: Frame | None) -> Iterator[Finding]:
         """Report calls that were meant to change what backward is about to go through."""
-        nodes = frozenset(number for number in walked.walk.sequence_nrs if number < UNKNOWN_NR)
         leaves = frozenset(map(id, walked.walk.leaves().values()))
-        for one in self._logs.calls.dropped.reached(nodes, leaves):
+        for one in self._logs.calls.dropped.reached(numbers, leaves):
             called = None if one.frame is None else self._logs.frame(one.frame)
             yield from self._judged(
                 DroppedResult(

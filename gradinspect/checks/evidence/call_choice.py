@@ -12,8 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
 from types import FrameType
 
-from torch import Tensor
-
+from gradinspect.checks.evidence.divergence import loss_of
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.watch_window import WatchWindow
 from gradinspect.recording.frames import user_frames
@@ -157,15 +156,8 @@ class RepeatedCalls:
 
     def _is_finite(self, call: EngineCall) -> bool:
         """Return whether the loss is a finite number, as far as that is cheap to know."""
-        loss = call.outputs[0] if len(call.outputs) == 1 else None
-        if (
-            not isinstance(loss, Tensor)
-            or type(loss) is not Tensor
-            or not ops.is_floating_point(loss)
-            or ops.numel(loss) != 1
-        ):
-            return True
-        if loss.device.type != "cpu" and self._window.num_repeated % CALLS_BETWEEN_LOOKS:
+        loss = loss_of(call)
+        if loss is None or (not loss.is_cpu and self._window.num_repeated % CALLS_BETWEEN_LOOKS):
             return True
         with Unobserved():
             return bool(ops.item(ops.isfinite(ops.detach(loss))))

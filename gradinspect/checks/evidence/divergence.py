@@ -66,10 +66,17 @@ class LossGrowth:
         return None
 
 
+def loss_of(call: EngineCall) -> torch.Tensor | None:
+    """Return what a call starts from, if that is one number in a plain tensor, which can be read."""
+    loss: Any = call.outputs[0] if len(call.outputs) == 1 else None
+    is_number = type(loss) is torch.Tensor and ops.is_floating_point(loss) and ops.numel(loss) == 1
+    return loss if is_number else None
+
+
 def _value_of(call: EngineCall) -> float | None:
-    """Read a loss; of anything but a number on the CPU nothing is read."""
-    loss: Any = call.outputs[0] if len(call.outputs) == 1 and call.kind == "backward" else None
-    if type(loss) is not torch.Tensor or not loss.is_cpu or not ops.is_floating_point(loss) or ops.numel(loss) != 1:
+    """Read a loss; nothing is read from another device, which would have to be waited for."""
+    loss = loss_of(call) if call.kind == "backward" else None
+    if loss is None or not loss.is_cpu:
         return None
     with unobserved():
         return float(ops.item(ops.detach(loss)))

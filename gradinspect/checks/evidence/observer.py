@@ -269,9 +269,9 @@ class ChecksObserver(Observer[Findings]):
         self._logs.calls.on_new_graph = self._leave
         self._run.stop_after(MOST_SECONDS)
 
-    def waited_in_vain(self, seconds: float) -> None:
+    def timed_out(self, seconds: float) -> None:
         """Note that the program is stopped because no second call came."""
-        self._window.waited_in_vain(seconds)
+        self._window.timed_out(seconds)
 
     def _leave(self, frame: FrameType | None) -> None:
         """Undo our changes to the program, and leave it."""

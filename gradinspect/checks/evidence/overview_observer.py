@@ -74,7 +74,7 @@ class OverviewObserver(Observer[Overview]):
         self._least: AliveBytes | None = None  # that the peak can be
         self._num_measured = 0  # calls
         self._num_calls = 0
-        self._waited_in_vain: float | None = None  # seconds for a second call
+        self._timed_out_after: float | None = None  # seconds for a second call
         self._began = monotonic()
         self._thread = get_ident()  # that the program runs in
         self._others_train = False  # other threads have called backward
@@ -125,8 +125,8 @@ class OverviewObserver(Observer[Overview]):
 
         def is_waiting() -> bool:
             if self._num_calls == 1:
-                self._waited_in_vain = seconds
-                self._checks.waited_in_vain(seconds)
+                self._timed_out_after = seconds
+                self._checks.timed_out(seconds)
             return self._num_calls == 1
 
         self._run.stop_after(seconds, is_waiting)
@@ -182,8 +182,8 @@ class OverviewObserver(Observer[Overview]):
         """Say why no whole step was followed."""
         if self._memory is not None and self._memory.problem is not None:
             return f"{NOT_FOLLOWED}: {self._memory.problem}"
-        if self._waited_in_vain is not None:
-            return ONE_CALL.format(self._waited_in_vain)
+        if self._timed_out_after is not None:
+            return ONE_CALL.format(self._timed_out_after)
         is_stopped = self._no_memory == TOO_SHORT and self._run.stopper.is_stopping
         return TOO_SLOW if is_stopped else self._no_memory
 

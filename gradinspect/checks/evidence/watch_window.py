@@ -196,7 +196,7 @@ class WatchWindow:
             )
         return self._now() - self._since >= MOST_WAITING and self._end(f"{MOST_WAITING:.0f} seconds")
 
-    def waited_in_vain(self, seconds: float) -> None:
+    def timed_out(self, seconds: float) -> None:
         """Note that no second call came within some seconds."""
         self._limit = f"Not checked: what follows the first backward call. No other one came within {seconds:,.0f} s."
 

@@ -103,7 +103,7 @@ class WatchedBackwards:
         self._logs.recorder.errors.guard(self._logs.read_once.begin)(call.frame)
         watched = WatchedCall(line=backward, nodes=earlier.nodes)
         self.calls.append(watched)
-        watched.found += self._before.findings(walked, call)
+        watched.found += self._before.findings(walked, call, earlier.nodes)
         search = self._nonfinite.search
         is_explained = _explains(watched.found)
         if any(rule_of(finding.code).stops_run for finding in watched.found):

@@ -14,7 +14,7 @@ from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.errors import GradInspectError, ScriptFailedError
-from gradinspect.renderers.terminal.compilation import in_vain_words
+from gradinspect.renderers.terminal.compilation import uncompiled_words
 from gradinspect.request import CompiledRegion, CompiledRun, Request
 
 ROUNDINGS: Final = (1, 2, 3)
@@ -204,6 +204,6 @@ def _why_nothing(compiled: StepValues) -> str:
         return "Does it call torch.compile?"
     if compiled.breaks:
         return f"torch.compile gave up: {compiled.breaks[0]}."
-    if compiled.in_vain:
-        return f"{in_vain_words(compiled.in_vain)}."
+    if compiled.uncompiled:
+        return f"{uncompiled_words(compiled.uncompiled)}."
     return "It calls torch.compile: does it call what that returns, and before its first step ends?"

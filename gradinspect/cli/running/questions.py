@@ -49,8 +49,8 @@ class Question(Generic[T]):
     observe: "MakeObserver[T]"
     a_capture_cannot: str = ""  # what a capture file cannot do, in words; "": it can be used
     needs_gradients: bool = False  # of a capture file
-    needs_values: bool = False  # fake tensors are not enough
-    needs_backward: bool = False  # it is about the program's own backward, not about the graph that one builds
+    needs_values: bool = True  # fake tensors are not enough
+    needs_backward: bool = True  # it is about the program's own backward, not about the graph that one builds
     stops_together: bool = False  # each rank of a job stops at the same call as the others
     summarize: "Callable[[Any], RankResult]" = no_result  # what a rank sends of its result
     merge: "Callable[[T, Mapping[int, bytes]], T] | None" = None  # adds what other ranks sent to that of rank 0
@@ -81,7 +81,10 @@ def _of_first_backward(path: str, *arguments: object) -> "MakeObserver[Any]":
 def graph() -> "Question[Graph]":
     """Ask for the graph at one call."""
     return Question(
-        observe=_of_first_backward("observers.graphs.graph_observer.GraphObserver"), summarize=result_of_graph
+        observe=_of_first_backward("observers.graphs.graph_observer.GraphObserver"),
+        needs_values=False,
+        needs_backward=False,
+        summarize=result_of_graph,
     )
 
 
@@ -91,6 +94,8 @@ def graphs() -> "Question[tuple[Graph, ...]]":
         observe=_of_first_backward("observers.graphs.phases_observer.PhasesObserver"),
         a_capture_cannot="show a whole step",
         summarize=lambda found: result_of_graph(found[0]),
+        needs_values=False,
+        needs_backward=False,
     )
 
 
@@ -99,8 +104,6 @@ def gradients() -> "Question[Graph]":
     return Question(
         observe=_of_first_backward("observers.gradients.gradient_steps_observer.GradientsObserver"),
         needs_gradients=True,
-        needs_values=True,
-        needs_backward=True,
         summarize=result_of_graph,
     )
 
@@ -110,8 +113,6 @@ def values() -> "Question[Graph]":
     return Question(
         observe=_of_first_backward("observers.gradients.values_observer.ValuesObserver"),
         a_capture_cannot="be fingerprinted",
-        needs_values=True,
-        needs_backward=True,
         summarize=result_of_graph,
     )
 
@@ -121,8 +122,6 @@ def gradient_steps(num_steps: int) -> "Question[GradientSteps]":
     return Question(
         observe=_of_first_backward("observers.gradients.gradient_steps_observer.GradientStepsObserver", num_steps),
         a_capture_cannot=f"show {num_steps} steps",
-        needs_values=True,
-        needs_backward=True,
         summarize=result_of_graph_in,
     )
 
@@ -132,8 +131,6 @@ def timeline() -> "Question[Timeline]":
     return Question(
         observe=_of_first_backward("observers.gradients.timeline_observer.TimelineObserver"),
         a_capture_cannot="be timed",
-        needs_values=True,
-        needs_backward=True,
         summarize=result_of_graph_in,
     )
 
@@ -143,8 +140,6 @@ def buckets() -> "Question[BucketReport]":
     return Question(
         observe=_of_first_backward("observers.gradients.buckets_observer.BucketsObserver"),
         a_capture_cannot="show buckets",
-        needs_values=True,
-        needs_backward=True,
         summarize=result_of_buckets,
     )
 
@@ -154,8 +149,8 @@ def growth(iterations: int) -> "Question[Growth]":
     return Question(
         observe=_of_first_backward("observers.graphs.growth_observer.GrowthObserver", iterations),
         a_capture_cannot="show several iterations",
-        needs_backward=True,
         summarize=result_of_growth,
+        needs_values=False,
     )
 
 
@@ -164,8 +159,6 @@ def budgets() -> "Question[BudgetTable]":
     return Question(
         observe=_observer("observers.memory.budget_observer.BudgetObserver"),
         a_capture_cannot="be compiled again",
-        needs_values=True,
-        needs_backward=True,
     )
 
 
@@ -180,8 +173,6 @@ def findings(num_calls: int | None, *, gradcheck: bool, is_on: Callable[[str], b
     return Question(
         observe=_observer("checks.evidence.observer.ChecksObserver", num_calls, gradcheck=gradcheck, is_on=is_on),
         a_capture_cannot="be checked",
-        needs_values=True,
-        needs_backward=True,
         summarize=result_of_findings,
         merge=with_findings_of,
         stops_together=True,
@@ -192,8 +183,6 @@ def overview() -> "Question[Overview]":
     """Ask for the headlines of a run."""
     return Question(
         observe=_observer("checks.evidence.overview_observer.OverviewObserver"),
-        needs_values=True,
-        needs_backward=True,
         summarize=result_of_graph_in,
     )
 
@@ -205,8 +194,8 @@ def stepping(
     return Question(
         observe=_observer("observers.stepping.stepping_observer.SteppingObserver", listener, grad_output),
         a_capture_cannot="be stepped through",
-        needs_values=True,
         summarize=result_of_graph_in,
+        needs_backward=False,
     )
 
 
@@ -215,8 +204,8 @@ def step_memory(num_steps: int) -> "Question[StepMemory]":
     return Question(
         observe=_observer("observers.memory.step_memory_observer.StepMemoryObserver", num_steps),
         a_capture_cannot="show the memory of a whole step",
-        needs_backward=True,
         summarize=result_of_step_memory,
+        needs_values=False,
     )
 
 
@@ -225,8 +214,6 @@ def read_values(num_steps: int) -> "Question[ReadValues]":
     return Question(
         observe=_observer("observers.memory.read_values_observer.ReadValuesObserver", num_steps),
         a_capture_cannot="be run again",
-        needs_values=True,
-        needs_backward=True,
     )
 
 
@@ -235,7 +222,7 @@ def planned_steps(num_steps: int, plan: "Plan", branches: "Branches | None" = No
     return Question(
         observe=_observer("observers.planning.step_plan_observer.StepPlanObserver", num_steps, plan, branches),
         a_capture_cannot="be planned for",
-        needs_backward=True,
+        needs_values=False,
     )
 
 
@@ -244,8 +231,6 @@ def step_values(how: "CompiledRun") -> "Question[StepValues]":
     return Question(
         observe=_of_first_backward("observers.gradients.step_values_observer.StepValuesObserver", how),
         a_capture_cannot="be run again",
-        needs_values=True,
-        needs_backward=True,
     )
 
 
@@ -254,6 +239,4 @@ def real_steps(num_steps: int, plan: "Plan") -> "Question[RealSteps]":
     return Question(
         observe=_observer("observers.planning.real_steps_observer.RealStepsObserver", num_steps, plan),
         a_capture_cannot="be planned for",
-        needs_values=True,
-        needs_backward=True,
     )

@@ -78,11 +78,7 @@ class GradientMeter:
         self.other_rows: list[list[list[float]]] = []
         self._handles: list[Any] = []
         self._after_each: list[Any] = []  # those on inner nodes
-        leaving = _LeavingOfNodes(graph)
-        self._meters = [
-            NodeMeter(self._shared, number, record.next_edges, leaving.of(record))
-            for number, record in enumerate(graph.nodes)
-        ]
+        self._meters = _meters_of(graph, self._shared)
         self._unhooked: UnhookedLeaves | None = None  # NOTE [No hooks under compiled autograd]
         if is_compiled_autograd():
             self._unhooked = UnhookedLeaves(self.leaves(), are_accumulated=graph.captured_at.kind != "grad")
@@ -124,6 +120,8 @@ class GradientMeter:
         """Remove the hooks and release everything."""
         for handle in self._handles:
             handle.remove()
+        self._handles.clear()
+        self._after_each.clear()
         self._walk.close()
 
     def finish(self, others: Sequence[PendingFigures] = ()) -> Graph:
@@ -162,6 +160,14 @@ class GradientMeter:
             else:
                 meter.before((gradient,))
             meter.began = None
+
+
+def _meters_of(graph: Graph, shared: Shared) -> list[NodeMeter]:
+    """Make one for each node."""
+    leaving = _LeavingOfNodes(graph)
+    return [
+        NodeMeter(shared, number, record.next_edges, leaving.of(record)) for number, record in enumerate(graph.nodes)
+    ]
 
 
 def _measure_nothing(_outgoing: object, _incoming: object) -> None:
@@ -270,18 +276,24 @@ def _single_edges(graph: Graph) -> frozenset[int]:
     )
 
 
-def _resolved(graph: Graph, meters: Sequence[NodeMeter]) -> list[NodeGradients]:
-    """Combine the statistics. Edges lead to larger ids, so what a node passes on is known before the node."""
+def _resolved(graph: Graph, meters: list[NodeMeter]) -> list[NodeGradients]:
+    """Combine the statistics. Edges lead to larger ids, so what a node passes on is known before the node.
+
+    Each meter is taken off the list as it is read, so that its memory serves for the results.
+    """
     arrived: list[Stats] = [()] * len(meters)
+    order_of: list[int | None] = [None] * len(meters)
     found: list[NodeGradients] = []
-    for meter in reversed(meters):
+    while meters:
+        meter = meters.pop()
+        number, order = meter.number, meter.order
         if meter.hands_on:  # it ran right before the first of those that it leads to
-            orders = [meters[edge.next_node].order for edge in meter.edges if edge is not None]
-            meter.order = min([order for order in orders if order is not None], default=None)
-        if meter.order is None:
+            orders = [order_of[edge.next_node] for edge in meter.edges if edge is not None]
+            order = min([one for one in orders if one is not None], default=None)
+        order_of[number] = order
+        if order is None:
             continue
-        number = meter.number
-        if meter.is_passed and not any(meters[edge.next_node].order is not None for edge in meter.edges if edge):
+        if meter.is_passed and not any(order_of[edge.next_node] is not None for edge in meter.edges if edge):
             continue  # a part of the graph that was not asked for
         went = _went(meter, arrived)
         if meter.hands_on:
@@ -292,7 +304,7 @@ def _resolved(graph: Graph, meters: Sequence[NodeMeter]) -> list[NodeGradients]:
             came = (_reshaped(went[0], graph.nodes[number]),) if went else ()
         arrived[number] = came
         # by position, which is faster: there may be a million
-        found.append(NodeGradients(number, meter.order, came, went, meter.seconds))
+        found.append(NodeGradients(number, order, came, went, meter.seconds))
     found.reverse()
     return found
 

@@ -26,7 +26,7 @@ from gradinspect.observers.graphs.phases_observer import SteppedOptimizers
 from gradinspect.recording.compilation import place_of_break
 from gradinspect.recording.frames import source_line
 from gradinspect.recording.names.instances import instances_of
-from gradinspect.recording.names.names import is_compiled_in_vain
+from gradinspect.recording.names.names import compiles_nothing
 from gradinspect.recording.values.magnitudes import UNREADABLE, dense_of, why_failed, why_unread
 from gradinspect.request import CompiledRun
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -63,7 +63,7 @@ class StepValuesObserver(Observer[StepValues]):
         self._calls: list[ComparedCall] = []
         self._values: list[StepValue] = []
         self._steps = SteppedOptimizers()
-        self._in_vain: list[str] = []
+        self._uncompiled: list[str] = []
         self._is_busy = False
 
     @contextmanager
@@ -130,7 +130,7 @@ class StepValuesObserver(Observer[StepValues]):
             kept = _load(path, weights_only=True) if not self._how.keeps and path.is_file() else {}
             found: dict[ValueKey, torch.Tensor] = {}
             modules = _modules()
-            self._in_vain = [path for path, module in modules if is_compiled_in_vain(module)]
+            self._uncompiled = [path for path, module in modules if compiles_nothing(module)]
             buffers = _buffers(modules)
             written = tensors_by_name(frame, modules, (buffer for _, buffer in buffers))
             by_role = (
@@ -161,7 +161,7 @@ class StepValuesObserver(Observer[StepValues]):
             num_graphs=num_compiled_graphs(),
             breaks=tuple(self._breaks()),
             backends=tuple(self._backends),
-            in_vain=tuple(dict.fromkeys(self._in_vain)),
+            uncompiled=tuple(dict.fromkeys(self._uncompiled)),
             regions=tuple(self._regions.found),
             first_wrong=None if replay is None else replay.first_wrong,
             drawn_again=None if replay is None else replay.drawn_again,

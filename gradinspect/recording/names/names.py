@@ -68,7 +68,7 @@ class Names:
         self.storages: dict[int, tuple[Origin, str]] = {}
         self.inputs: frozenset[int] = frozenset()  # storage keys of the tensors that models were given
         self.module_paths: dict[int, str] = {}
-        self.in_vain: list[str] = []  # paths of modules of which `module.compile()` finds nothing to compile
+        self.uncompiled: list[str] = []  # paths of modules of which `module.compile()` finds nothing to compile
         self.gone_paths: dict[int, str] = {}  # recorder's number of a module that is gone -> path
         self.model_name = "model"  # of the module whose path is ""
         self._leaves: dict[int, LeafName] = {}
@@ -84,8 +84,8 @@ class Names:
         """Name a model's parameters, buffers and submodules, of which all are given, as `named_modules` lists them."""
         for path, module in modules:
             self.module_paths.setdefault(id(module), _join(prefix, path))
-            if is_compiled_in_vain(module):
-                self.in_vain.append(_join(prefix, path))
+            if compiles_nothing(module):
+                self.uncompiled.append(_join(prefix, path))
         self.add_members(_members(modules), prefix)
 
     def add_members(self, members: Iterable["Member"], prefix: str) -> None:
@@ -267,7 +267,7 @@ def _submodules(root: nn.Module, join: Callable[[str, str], str]) -> list[NamedM
     return list(found.values())
 
 
-def is_compiled_in_vain(module: nn.Module) -> bool:
+def compiles_nothing(module: nn.Module) -> bool:
     """Return whether the program has called `module.compile()`, and all the code in it is torch's: it runs in eager."""
     return is_to_be_compiled(module) and all(runs_code_of_torch(part) for _, part in named_modules(module))
 

@@ -226,7 +226,7 @@ class OtherThreads:
         for tensor in found:
             self._remember(tensor, OWN)
         if found:
-            self._own.listed.add(end)
+            self._own.listed.append(end)
 
     def are_own(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         """Return whether arguments of a function are known to be of the recorded thread. Fast; false if in doubt."""

@@ -57,7 +57,7 @@ class ThreadRecord:
         self.applied_numbers = array("q")  # of the nodes of custom Functions, ascending
         self.applied_frames = array("q")  # frame number, or NOWHERE
         self.applied_classes: list[ReferenceType[type]] = []  # of the nodes
-        self.listed: set[int] = set()  # ends of those calls of which all results were remembered
+        self.listed = array("q")  # ends of those calls of which all results were remembered, ascending
         self.spans: list[EngineSpan] = []  # of a thread of the engine, ascending
         self.mode: Any = None  # ours, on the stack of this thread; None for the recorded one
         self.num_above: int | None = None  # modes above it, if it was taken off for compiled code
@@ -106,8 +106,11 @@ class ThreadRecord:
 
     def is_listed(self, sequence_nr: int) -> bool:
         """Return whether a torch function of which all results are known made the node of that number."""
-        index = bisect_right(self.call_ends, sequence_nr)
-        return self.is_in_call(sequence_nr) and self.call_ends[index] in self.listed
+        if not self.is_in_call(sequence_nr):
+            return False
+        end = self.call_ends[bisect_right(self.call_ends, sequence_nr)]
+        place = bisect_left(self.listed, end)
+        return place < len(self.listed) and self.listed[place] == end
 
     def is_in_gap(self, sequence_nr: int) -> bool:
         """Return whether this thread made a node of that number, but no torch function that was seen did."""

@@ -7,6 +7,7 @@ import torch
 
 from gradinspect.graph import Origin, Storage
 from gradinspect.recording.names.variables import elements_of, isinstance_safely
+from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import key_of_storage, sparse_parts, unwrapped
 
@@ -21,6 +22,7 @@ MOST_NESTED = 100  # wrappers in each other: one may make another whenever it is
 # Those of torch: a subclass may have some of its own, which fail.
 layout_of: Callable[[torch.Tensor], Any] = torch.Tensor.layout.__get__
 _storage_of: Callable[[torch.Tensor], Any] = ops.untyped_storage
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 class StorageEntry:
@@ -170,6 +172,13 @@ def plain_tensors(value: object, failed: Callable[[type], None] | None = None) -
     Runs no user code but the `__tensor_flatten__` of a wrapper subclass, and what is inside of one that fails is left
     out. `failed` is called with its class.
     """
+    if is_one_of(value, _PLAIN) and layout_of(cast("torch.Tensor", value)) is torch.strided:  # nearly always
+        yield cast("torch.Tensor", value)
+    else:
+        yield from _tensors_within(value, failed)
+
+
+def _tensors_within(value: object, failed: Callable[[type], None] | None) -> Iterator[torch.Tensor]:
     todo: list[object] = [value]
     seen: set[int] = set()
     nested: dict[int, tuple[torch.Tensor, int]] = {}  # by id, with a reference: what is in how many wrappers

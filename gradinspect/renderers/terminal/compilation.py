@@ -12,7 +12,7 @@ from gradinspect.graph import Compilation, Graph, GraphBreak, Recompile
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import brief, format_count
 
-_IN_VAIN = "{}: .compile() compiles no code of torch.nn itself, torch.compile(module) does"
+_UNCOMPILED = "{}: .compile() compiles no code of torch.nn itself, torch.compile(module) does"
 MAX_ROWS = 4  # of breaks, and of functions that were compiled again
 
 
@@ -34,16 +34,16 @@ class CompilationPage(Page):
         kept = [text for text, _ in kept_sentences(compiled_kept(graph))]
         breaks = [self._break(graph, one) for one in done.breaks]
         again = [self._again(graph, group) for group in _by_function(graph, done)]
-        for rows in (kept, [*self._in_vain(graph, done)], breaks, again):
+        for rows in (kept, [*self._uncompiled(graph, done)], breaks, again):
             for row in rows[:max_rows]:
                 yield from self.wrapped(row, "dim", indent=GAP)
             if max_rows is not None and len(rows) > max_rows:
                 yield Text(f"{GAP}and {len(rows) - max_rows:,} more: --full", "dim")
 
-    def _in_vain(self, graph: Graph, done: Compilation) -> Iterator[str]:
+    def _uncompiled(self, graph: Graph, done: Compilation) -> Iterator[str]:
         """Name the modules that `.compile()` left as they are; those of equal blocks in one row."""
         if done.uncompiled:
-            yield self._row("eager", "", 1, in_vain_words(done.uncompiled, graph.model_name))
+            yield self._row("eager", "", 1, uncompiled_words(done.uncompiled, graph.model_name))
 
     def _break(self, graph: Graph, one: GraphBreak) -> str:
         end = ", so its function is not compiled" if one.is_skipped else ""
@@ -76,9 +76,9 @@ def format_compilation(done: Compilation) -> str:
     return f"torch.compile so far: {graphs}, {breaks}, {least}{again}"
 
 
-def in_vain_words(paths: Sequence[str], model: str = OUTERMOST) -> str:
+def uncompiled_words(paths: Sequence[str], model: str = OUTERMOST) -> str:
     """Name the modules that `module.compile()` leaves as they are, and say what compiles them."""
-    return _IN_VAIN.format(brief(name_by_indices(path or model for path in paths)))
+    return _UNCOMPILED.format(brief(name_by_indices(path or model for path in paths)))
 
 
 def _by_function(graph: Graph, done: Compilation) -> Iterator[list[Recompile]]:

@@ -5,7 +5,7 @@ An observed call has hooks of ours on its nodes. Those on a leaf that threads sh
 torch reads a node's list of hooks without a lock, so it must not grow meanwhile. What an observer notes belongs to one
 call, and it reads `.grad`, which an engine that runs replaces. So an observed call waits until no other one runs, and
 others wait for it. Calls may need each other, as those of threads that stand for ranks do. So nobody waits for long; a
-call that waited in vain runs at once. It must not be observed, as `enter` says, and must not run hooks of another call:
+call that timed out runs at once. It must not be observed, as `enter` says, and must not run hooks of another call:
 `is_in_another_call`.
 
 `leave` restores what was before `enter`, however far `enter` got: a call that stays behind would let the others

@@ -1,4 +1,4 @@
-"""Rectified features whose result is not taken, and weights that are masked in vain."""
+"""Rectified features whose result is not taken, and weights that are masked without effect."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A weight made on the way, whose gradient is asked for in vain: every line that uses it checks for None."""
+"""A weight made on the way, whose gradient is asked for, and stays None: every line that uses it checks for None."""
 
 import torch
 

@@ -39,7 +39,7 @@ torch.compile so far: 3 graphs, 3 graph breaks, 3 recompiles (--eager: none)
 """)
 
 
-def test_what_is_compiled_in_vain_is_one_row() -> None:
+def test_what_is_compiled_without_effect_is_one_row() -> None:
     """Modules of equal blocks are named together, and the outermost one as elsewhere."""
     assert _said(_compiled(uncompiled=("blocks.0", "blocks.1", "blocks.2"))) == snapshot("""\
 

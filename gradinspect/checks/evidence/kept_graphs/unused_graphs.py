@@ -9,6 +9,7 @@ calls longer, and nothing is said of parameters that no backward has reached so 
 
 import sys
 from collections.abc import Collection, Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class UnusedGraphs:
         self._has_ended = False  # the program has
         self._first_seen: dict[str, int] = {}  # name of what holds such graphs -> the number of calls by then
 
-    def begin(self, nodes: Collection[int], clock: int, backward: Frame | None) -> None:
+    def begin(self, nodes: AbstractSet[int], clock: int, backward: Frame | None) -> None:
         """Look at a call that is about to start.
 
         Args:
@@ -55,10 +56,11 @@ class UnusedGraphs:
             clock: The sequence number of the next node, on the recorded thread.
             backward: Its line.
         """
-        self._unused.update(range(max(self._since, self._clocks[-1] if self._clocks else 0), clock))
-        oldest = min((number for number in nodes if number in self._unused), default=clock)
+        made = range(max(self._since, self._clocks[-1] if self._clocks else 0), clock)
+        oldest = min((number for number in nodes if number in made or number in self._unused), default=clock)
         self._longest_wait = max(self._longest_wait, sum(earlier > oldest for earlier in self._clocks))
         self._unused.difference_update(nodes)
+        self._unused.update([number for number in made if number not in nodes])  # a set never shrinks: only these
         self._clocks.append(clock)
         self._backward = backward
 

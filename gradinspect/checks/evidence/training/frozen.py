@@ -73,7 +73,7 @@ def frozen_by_accident(
         yield from _plain(one, recorder, flow)
         yield from _by_default(one, parameters, recorder, registrations)
         yield from _since_a_phase(one, parameters, flow)
-    yield from _asked_in_vain(parameters, recorder, flow)
+    yield from _asked_without_effect(parameters, recorder, flow)
     trained = next((one for one in optimizers if one.num_steps - one.num_idle >= LEAST_STEPS), None)
     if trained is not None:
         yield from _without_effect(trained, parameters, flow)
@@ -212,7 +212,7 @@ def _may_unfreeze(name: str = "") -> bool:
     return any(pattern.search(line) for file in files for line in lines_of(file))
 
 
-def _asked_in_vain(
+def _asked_without_effect(
     parameters: Mapping[int, tuple[str, torch.Tensor]], recorder: Recorder, flow: Dataflow
 ) -> Iterator[Frozen]:
     """Yield what a line froze that spares parameters by a name, which none has."""

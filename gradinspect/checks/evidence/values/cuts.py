@@ -435,12 +435,12 @@ class GradientCuts:
         """Look at a `.grad` that is None when the program reads it.
 
         A line that checks for None expects it, of a leaf or once; of a tensor that has outlived a backward call, and
-        that none can fill, it does so in vain.
+        that none can fill, that check has no effect.
         """
         if frame is None or not self._roots or not is_own_file(frame.f_code.co_filename):
             return
         checks = any("None" in _ASSIGNS_NONE.sub("", line) for line in lines_from(frame, 2))
-        if checks and not self._is_asked_in_vain(tensor):
+        if checks and not self._is_asked_without_effect(tensor):
             return
         line = self._frame(self._recorder.frames.number_of(frame))
         if is_leaf(tensor):
@@ -456,7 +456,7 @@ class GradientCuts:
             )
             self._nonleaf.append(fact)
 
-    def _is_asked_in_vain(self, tensor: torch.Tensor) -> bool:
+    def _is_asked_without_effect(self, tensor: torch.Tensor) -> bool:
         """Return whether the program has asked a tensor that is not a leaf for its gradient before an earlier call."""
         if is_leaf(tensor):
             return False

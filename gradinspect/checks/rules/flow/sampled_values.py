@@ -16,7 +16,7 @@ SAMPLED = Rule(
     explanation="sample() draws without a gradient, rsample() as a function of the parameters of the distribution. In "
     "a variational autoencoder, the encoder then learns from the divergence only; in an actor that is trained by a "
     "critic, the actor does not learn what the critic says. There is no error, because the other term has a graph. "
-    "The derivative of torch.normal(mean, std) is zero, which comes to the same. "
+    "The derivative of torch.normal(mean, std) is zero, which amounts to the same. "
     "Samples of which only the log-probability is used, as in policy gradients, are not reported, nor those that "
     "a critic learns to predict.",
     change="""\
