@@ -48,6 +48,9 @@ def first_line(node: ast.AST) -> int:
     return min(lines)
 
 
+_HAS_GRAD = ("torch", "autograd", "func")  # the function `grad`
+
+
 def last_line(node: ast.AST) -> int:
     """Return the line on which a statement ends."""
     end: int | None = getattr(node, "end_lineno", None)
@@ -94,6 +97,16 @@ def assignments_of(file: str, name: str) -> Iterator[ast.Assign]:
     """Yield the statements that assign a variable or an attribute, by its text: `self.target`."""
     for node in ast.walk(whole_tree(file)):
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == name for target in node.targets):
+            yield node
+
+
+def gradient_reads(file: str) -> Iterator[ast.AST]:
+    """Yield what reads gradients in a file: `weight.grad`, a call of `clip_grad_norm_`; not `torch.autograd.grad`."""
+    for node in ast.walk(whole_tree(file)):
+        if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
+            if ast.unparse(node.value).rpartition(".")[2] not in _HAS_GRAD:
+                yield node
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2].startswith("clip_grad"):
             yield node
 
 

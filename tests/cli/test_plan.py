@@ -344,13 +344,21 @@ def test_what_writes_to_its_input_is_not_computed_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", ["self.calls += 1", "self.scale.mul_(0.9)", "self.calls = random.random()"])
-def test_what_goes_on_with_what_it_has_left_is_not_computed_again(line: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("self.calls += 1", "Its forward changes 'calls' of Leaving"),
+        ("self.scale.mul_(0.9)", "Its forward changes the buffer 'scale' of Leaving"),
+        ("self.calls = random.random()", "Its forward"),
+        ("x, self.last = x - getattr(self, 'last', x).mean(0), x.detach()", "When it runs again, aten.mean.dim is not"),
+    ],
+)
+def test_what_goes_on_with_what_it_has_left_is_not_computed_again(line: str, why: str, tmp_path: Path) -> None:
     """A spectral norm or a codebook would be updated twice; other blocks are checkpointed."""
     _, figures = planned(LEAVING.format(line=line), tmp_path, "--fit", "1KiB")
     checkpoints = [one for one in figures["lowest"]["changes"] if one["kind"].startswith("checkpoint")]
 
-    assert any("Not possible: checkpoint 0-3 Leaving x4. Its forward" in note for note in figures["notes"])
+    assert any(f"Not possible: checkpoint 0-3 Leaving x4. {why}" in note for note in figures["notes"])
     assert {one["class_name"] for one in checkpoints} <= {"Linear"}
 
 
@@ -415,6 +423,8 @@ def test_optimizers_use_other_kernels(tmp_path: Path) -> None:
          "the program takes gradients between backward and zero_grad() (train.py:11)"),
         ("    optimizer.step()\n", "    optimizer.step()\n    print(model[0].bias.grad is None)\n",
          "the program takes gradients between backward and zero_grad() (train.py:12)"),
+        ("    optimizer.step()\n", "    optimizer.step()\n    if number > 99:\n        print(model[0].bias.grad)\n",
+         "the program may take gradients later, on a line that has not done so yet (train.py:13)"),
         ("    optimizer.step()\n", "    norm = model[0].weight.norm()\n    optimizer.step()\n",
          "the program takes parameters between backward and zero_grad() (train.py:11)"),
         ("    optimizer.step()\n", "    optimizer.param_groups[0]['lr'] = 0.1 / (number + 1)\n    optimizer.step()\n",
@@ -422,7 +432,7 @@ def test_optimizers_use_other_kernels(tmp_path: Path) -> None:
         ("optimizer = torch.optim.AdamW(", "class Own(torch.optim.SGD): pass\noptimizer = Own(",
          "Own may look at all parameters together"),
     ],
-    ids=["clipped", "logged", "a parameter", "a rate", "not torch's"],
+    ids=["clipped", "logged", "logged later", "a parameter", "a rate", "not torch's"],
 )  # fmt: skip
 def test_what_looks_at_gradients_steps_after_backward(before: str, after: str, why: str, tmp_path: Path) -> None:
     """It would see none, or those of other parameters; the line is named."""

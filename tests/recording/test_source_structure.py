@@ -18,6 +18,7 @@ from gradinspect.recording.source_structure import (
     enclosing,
     first_line,
     forgotten_assignments,
+    gradient_reads,
     last_line,
     own_sources,
     spared_names,
@@ -191,3 +192,16 @@ def test_the_calls_of_a_line_and_what_assigns_an_attribute(tmp_path: Path) -> No
 
     assert [one.lineno for one in assignments_of(str(file), "self.copy")] == [2]
     assert [ast.unparse(one.func.value) for one in calls_at(str(file), "load", 3)] == ["self.copy"]
+
+
+def test_what_reads_gradients_is_told_from_the_function_of_that_name(tmp_path: Path) -> None:
+    """Writing one reads none; clipping does."""
+    file = tmp_path / "train.py"
+    file.write_text(
+        "x.grad = None\n"
+        "norm = weight.grad.norm()\n"
+        "autograd.grad(loss, x)\n"
+        "torch.autograd.grad(loss, x)\n"
+        "nn.utils.clip_grad_norm_(\n    weights, 1.0)\n"
+    )
+    assert [(first_line(node), last_line(node)) for node in gradient_reads(str(file))] == [(5, 6), (2, 2)]

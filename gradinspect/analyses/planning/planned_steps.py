@@ -46,6 +46,7 @@ class PlannedSteps(Record, frozen=True):
     other_states: tuple[OtherState, ...] = ()
     optimizer_names: tuple[str, ...] = ()  # of classes
     scratch: Mapping[str, int] = {}  # of kernels, for later runs
+    second_run: str = ""  # of a checkpointed block: how it differed from the first one
     alternates: bool = False  # optimizers step after backward calls of their own
 
     @property
@@ -68,6 +69,7 @@ def outcome_of(plan: Plan, steps: PlannedSteps) -> PlanOutcome:
         alive=bytes_by_kind(steps.memory),
         largest=max(_made_in_a_step(steps.memory), key=lambda row: row.num_bytes, default=None),
         on=steps.memory.on,
+        failure=steps.second_run,
     )
 
 

@@ -105,7 +105,6 @@ class PlanSearch:
         """
         self._limit = limit
         self._blocks = blocks_of(uses)
-        self._repeatable = tuple(block for block in self._blocks if not block.unrepeatable)
         self._kept = kept
         self._sequences = sequences_of(uses)
         self._measure = measure
@@ -202,7 +201,7 @@ class PlanSearch:
             self._try_blocks()
             segments = [self._try_segments(sequence) for sequence in self._sequences]
             if not self._has_fitting():
-                self._combine(Block.checkpointed, self._repeatable, segments)
+                self._combine(Block.checkpointed, self._repeatable(), segments)
 
     def _try_way(self, way: _Way) -> None:
         """Change modules in one way: each block by itself, then blocks together; as little as fits."""
@@ -269,9 +268,21 @@ class PlanSearch:
                 named.append(change)
                 yield f"Not possible: {change.describe('x')}. Its forward {block.unrepeatable}, {_NOT_PUT_BACK}."
 
+    def _repeatable(self) -> list[Block]:
+        """List the blocks that can be computed again, as far as that is known."""
+        failed = {
+            change
+            for plan, outcome in self._outcomes.items()
+            if outcome.failure and len(changes := module_changes_of(plan)) == 1
+            for change in changes
+        }
+        return [
+            block for block in self._blocks if not block.unrepeatable and block.checkpointed(block.paths) not in failed
+        ]
+
     def _try_blocks(self) -> None:
         """Checkpoint each block by itself, as a whole, then as little of it as fits."""
-        for block in self._reaching(self._repeatable):
+        for block in self._reaching(self._repeatable()):
             if not self._fits(self._of(block.checkpointed(block.paths))):
                 continue  # what is kept would only come on top
             keeping = self._of(block.checkpointed(block.paths, self._kept)) if self._kept else None
@@ -389,9 +400,9 @@ class PlanSearch:
 
 def failed_checkpoints(outcomes: Mapping[Plan, PlanOutcome]) -> list[str]:
     """Say which modules could not be checkpointed, and why: once for each block, of which most were tried."""
-    found: dict[tuple[str, str], tuple[Checkpoint, str]] = {}
+    found: dict[tuple[str, str], tuple[Checkpoint | CheckpointSegments, str]] = {}
     for plan, outcome in outcomes.items():
-        changes = [change for change in plan.changes if isinstance(change, Checkpoint)]
+        changes = [change for change in plan.changes if isinstance(change, Checkpoint | CheckpointSegments)]
         rest = Plan(changes=tuple(change for change in plan.changes if change not in changes))
         if not outcome.failure or len(changes) != 1 or rest not in outcomes or outcomes[rest].failure:
             continue  # something else may have failed

@@ -10,7 +10,6 @@ from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.observers.planning.unrepeatable import Unrepeatable
-from gradinspect.observers.planning.written_inputs import WrittenInputs
 from gradinspect.recording.modules import called_around
 from gradinspect.recording.names.names import module_paths
 from gradinspect.runner.run import Run
@@ -25,7 +24,6 @@ class ModuleUses:
         self.uses: tuple[ModuleUse, ...] = ()
         self._run = run
         self._modules = modules
-        self.written = WrittenInputs()
         self.unrepeatable = Unrepeatable()
 
     @property
@@ -52,7 +50,7 @@ class ModuleUses:
         )
 
     def _uses_in(self, number: int, root: nn.Module, saved: dict[int, int]) -> list[tuple[ModuleUse, nn.Module]]:
-        paths = module_paths(root)
+        paths, writes_input = module_paths(root), self.unrepeatable.writes_input
         keeps = {
             outer
             for path, module in paths
@@ -68,10 +66,12 @@ class ModuleUses:
                     saved_bytes=saved.get(id(module), 0),
                     has_parts=bool(own_children(module)),
                     keeps_statistics=path in keeps,
-                    writes_input=module in self.written,
+                    writes_input=writes_input(module),
                     unrepeatable=self.unrepeatable.reason(module),
                     parts=tuple(
-                        SequencePart(saved_bytes=saved.get(id(part), 0), writes_input=part in self.written)
+                        SequencePart(
+                            saved_bytes=saved.get(id(part), 0), writes_input=self.unrepeatable.writes_input(part)
+                        )
                         for part in _parts(module)
                     ),
                 ),

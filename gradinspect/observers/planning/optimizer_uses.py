@@ -4,7 +4,8 @@ NOTE [Steps inside backward]
 A parameter that is updated as soon as its gradient is there ends up the same to the last bit only if the optimizer
 looks at one parameter at a time, as those of torch do, if each of its steps follows one backward call, and if the
 program takes neither gradients nor parameters between the two: to clip them, to scale them, to log their norms. Nor may
-it take gradients after the step, until they are cleared. So each of these is noticed, and the first one is named.
+it take gradients after the step, until they are cleared. So each of these is noticed, and the first one is named. A
+line of the program that takes gradients and has not run yet may do so in a later step.
 """
 
 import sys
@@ -23,6 +24,7 @@ from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.planning.places import calls_of, place_of
 from gradinspect.recording.frames import is_user_file, line_name, own_frame
 from gradinspect.recording.names.variables import elements_of, isinstance_safely
+from gradinspect.recording.source_structure import contains, first_line, gradient_reads, own_sources
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.hooks import runs_hooks_of_program
 from gradinspect.torch_api.patching.classes import is_one_of
@@ -49,8 +51,9 @@ class OptimizerUses:
         self._options: dict[int, list[tuple[object, ...]]] = {}  # of optimizers, by id, when backward began
         self._updated: MutableMapping[Optimizer, tuple[ParameterSize, ...]] = WeakIdKeyDictionary()
         self.names: list[str] = []  # of their classes
-        self.refused = ""  # why they cannot step inside backward
-        self.keeps_gradients = False  # the program takes gradients after the step that has used them
+        self._refused = ""
+        self._keeps_gradients = False
+        self._read_at: set[tuple[str, int]] = set()  # lines that have taken gradients
 
     @property
     def other_states(self) -> tuple[OtherState, ...]:
@@ -58,6 +61,16 @@ class OptimizerUses:
         if not self._updated or (distributed.is_available() and distributed.is_initialized()):
             return ()
         return other_states(size for sizes in self._updated.values() for size in sizes)
+
+    @property
+    def refused(self) -> str:
+        """Why they cannot step inside backward; empty: they can."""
+        return self._refused or self._read_later()
+
+    @property
+    def keeps_gradients(self) -> bool:
+        """Whether the program takes gradients after the step that has used them, or may do so later."""
+        return self._keeps_gradients or bool(self._read_later())
 
     @property
     def offer(self) -> StepInBackward | None:
@@ -115,9 +128,11 @@ class OptimizerUses:
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Look at what a torch function is about to take."""
         phase = self._phases.phase
-        if phase in ("setup", "optimizer") or (self.refused and self.keeps_gradients):
-            return
         name, owner = getattr(func, "__name__", ""), getattr(func, "__self__", None)
+        if name == "__get__" and owner is _GRAD:
+            self._note_read(sys._getframe(1))
+        if phase in ("setup", "optimizer") or (self._refused and self._keeps_gradients):
+            return
         if name in ("__get__", "__set__"):
             takes_gradient = owner is _GRAD
             takes = takes_gradient or (owner is _DATA and phase == "after backward")
@@ -126,7 +141,7 @@ class OptimizerUses:
             takes = phase == "after backward" and any(_is_parameter(value) for value in (*args, *kwargs.values()))
         if takes and not _is_cleared_by(sys._getframe(1)):
             is_later = phase != "after backward" and self._phases.num_optimizer_steps > 0
-            self.keeps_gradients = self.keeps_gradients or (takes_gradient and name == "__get__" and is_later)
+            self._keeps_gradients = self._keeps_gradients or (takes_gradient and name == "__get__" and is_later)
             what = "gradients" if takes_gradient else "parameters"
             self._refuse(f"the program takes {what} between backward and zero_grad()", sys._getframe(1))
 
@@ -135,10 +150,25 @@ class OptimizerUses:
     ) -> None:
         """Nothing: calls are looked at before they run."""
 
+    def _note_read(self, frame: FrameType | None) -> None:
+        user = own_frame(frame)
+        if user is not None:
+            self._read_at.add((user.f_code.co_filename, user.f_lineno))
+
+    def _read_later(self) -> str:
+        """Name a line that takes gradients, and has not done so yet; nothing if there is none."""
+        for file in own_sources("grad"):
+            done = [line for seen, line in self._read_at if seen == file]
+            for node in gradient_reads(file):
+                if not any(contains(node, line) for line in done):
+                    where = line_name(file, first_line(node))
+                    return f"the program may take gradients later, on a line that has not done so yet ({where})"
+        return ""
+
     def _refuse(self, why: str, frame: FrameType | None) -> None:
-        if not self.refused:
+        if not self._refused:
             user = own_frame(frame)
-            self.refused = why if user is None else f"{why} ({line_name(user.f_code.co_filename, user.f_lineno)})"
+            self._refused = why if user is None else f"{why} ({line_name(user.f_code.co_filename, user.f_lineno)})"
 
 
 def _is_parameter(value: object) -> bool:

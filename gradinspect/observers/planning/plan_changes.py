@@ -36,11 +36,13 @@ from gradinspect.observers.planning.accumulation import Accumulation
 from gradinspect.observers.planning.chunked_loss import ChunkedLoss
 from gradinspect.observers.planning.optimizer_uses import can_be_fused, uses_foreach
 from gradinspect.observers.planning.outermost_modules import OutermostModules
+from gradinspect.observers.planning.second_runs import SecondRuns
 from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.runner.programs.edited_source import edited_source
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import optimizer_steps
+from gradinspect.torch_api.patching.patches import patched
 
 _FILE = "<__plan>"
 
@@ -48,14 +50,22 @@ _FILE = "<__plan>"
 class AppliedPlan:
     """Carries out a plan while it is active. Use it as a context manager, around the program."""
 
-    def __init__(self, plan: Plan, run: Run, before_call: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        run: Run,
+        before_call: Callable[[], None] = lambda: None,
+        second_runs: SecondRuns | None = None,
+    ) -> None:
         """Set up.
 
         Args:
             plan: What to change.
             run: The program.
             before_call: Is called before each call of an outermost module.
+            second_runs: Watches checkpoints.
         """
+        self._second_runs = second_runs
         self._before_call = before_call
         self.problem: Exception | None = None
         self._recorder = run.recorder
@@ -153,7 +163,9 @@ class AppliedPlan:
         """Change modules of an outermost one that is about to run."""
         changes = [change for change in module_changes_of(plan) if change.root == number]
         if changes:
-            exec(compile(applied_code(changes, self._host), _FILE, "exec"), {ROOT: root})  # noqa: S102  # what is printed
+            code = compile(applied_code(changes, self._host), _FILE, "exec")
+            with patched(*(() if self._second_runs is None else (self._second_runs.patch(root),))):
+                exec(code, {ROOT: root})  # noqa: S102  # what is printed
             if root is self._called and any(not path for change in changes for path in change.paths):
                 _run_changed(root)
 

@@ -19,7 +19,7 @@ from gradinspect.observers.planning.moved_bytes import MovedBytes
 from gradinspect.observers.planning.optimizer_uses import OptimizerUses
 from gradinspect.observers.planning.plan_changes import AppliedPlan
 from gradinspect.observers.planning.projected_loss import ProjectedLoss
-from gradinspect.observers.planning.step_order import StepOrder
+from gradinspect.observers.planning.second_runs import SecondRuns
 from gradinspect.observers.planning.zeroed_gradients import ZeroedGradients
 from gradinspect.recording.frames import line_record, own_frame
 from gradinspect.recording.names.instances import note_before_freeze
@@ -49,7 +49,9 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._branches = branches
         self._is_branch = False  # then only its peak, its work and what it moves are asked for
         self._steps = StepMemoryObserver(run, num_steps)
-        self._applied = AppliedPlan(plan, run, self._before_call)
+        self._second_runs = SecondRuns(self.failed)
+        second_runs = self._second_runs if run.request.fake else None
+        self._applied = AppliedPlan(plan, run, self._before_call, second_runs)
         self._tally = FlopTally(lambda: self._steps.is_counting, lambda: self._steps.phases.is_before_step)
         self._offloads = any(isinstance(change, Offload) for change in plan.changes)
         self._moved = MovedBytes(lambda: self._steps.is_counting)
@@ -59,7 +61,6 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._held = HeldVariables(run.base_folder)
         self._loss = ProjectedLoss(run, self._applied.roots)
         self._zeroed = ZeroedGradients(run, self._steps.phases)
-        self._order = StepOrder(self.failed)
         self._optimizers = OptimizerUses(run, self._steps.phases)
 
     @property
@@ -80,19 +81,18 @@ class StepPlanObserver(Observer[PlannedSteps]):
                 # first: it holds arguments, and the mode of the steps' memory counts who holds them
                 stack.enter_context(OperatorCalls(*self._counted(), note=self.failed))
                 self._run.recorder.listeners.extend((self._loss, self._optimizers))
-                self._uses.written.attach(self._run.recorder, self.failed)
                 self._uses.unrepeatable.attach(self._run.recorder, self.failed)
             stack.enter_context(optimizer_steps(before=self._optimizers.step, note=self.failed))
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)
             stack.enter_context(self._zeroed)
             stack.enter_context(optimizer_steps(before=self._zeroed.step, note=self.failed))
-            stack.enter_context(self._order)
             yield
 
     def _counted(self) -> tuple[OperatorListener, ...]:
         """Return what looks at operators, which costs each of them time."""
-        return (self._tally.add, self._moved.add) if self._offloads else (self._tally.add,)
+        listeners = self._tally.add, self._second_runs.add
+        return (*listeners, self._moved.add) if self._offloads else listeners
 
     def _before_call(self) -> None:
         """Wait before the last step, in which other plans differ; a copy of this process goes on with each.
@@ -126,9 +126,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a backward call as `fit` does, and at what the modules hold for it."""
         self.problem = self.problem or self._applied.problem or self._steps.problem
-        self._order.backward()
-        if call.kind == "backward":
-            self._zeroed.backward()
+        self._zeroed.backward(adds=call.kind == "backward")
         user = own_frame(call.frame)
         if user is not None:
             record = line_record(user.f_code, user.f_lineno, self._run.base_folder)
@@ -159,7 +157,13 @@ class StepPlanObserver(Observer[PlannedSteps]):
         moved_bytes = self._moved.num_bytes // max(len(memory.steps), 1)
         if self._is_branch:
             return PlannedSteps(
-                memory=memory, flops=self._tally.flops, products=(), roots=(), uses=(), moved_bytes=moved_bytes
+                memory=memory,
+                flops=self._tally.flops,
+                products=(),
+                roots=(),
+                uses=(),
+                moved_bytes=moved_bytes,
+                second_run=self._second_runs.difference,
             )
         deletions, held = self._held.found(self._steps.ledgers.meant)
         return PlannedSteps(
@@ -181,6 +185,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
             can_offload=self._can_offload,
             other_states=self._optimizers.other_states,
             optimizer_names=tuple(self._optimizers.names),
-            alternates=self._order.alternates,
+            alternates=self._zeroed.alternates,
             scratch=self._steps.measured_scratch,
+            second_run=self._second_runs.difference,
         )

@@ -1,10 +1,12 @@
-"""Notice modules whose forward gives something else when it runs again, as under a checkpoint.
+"""Notice modules whose forward gives something else when it runs again, as under a checkpoint, or writes to its inputs.
 
 NOTE [What a checkpoint does not put back]
 `torch.utils.checkpoint` puts back what torch's own generators had drawn, and the code that is pasted puts back the
 statistics of batch norms. Neither knows of other buffers and numbers that a forward writes (a power iteration, a
-codebook, a counter), nor of generators of Python, NumPy or the program: what runs again goes on with what the first run
-has left, and no error is raised. So such a module is not checkpointed, nor is what contains it.
+codebook, a counter), nor of lists, global variables, iterators, and generators of Python, NumPy or the program: what
+runs again goes on with what the first run has left, and no error is raised. So such a module is not checkpointed, nor
+is what contains it. What only the first of several calls changes, such as a table that is made once, is left as it is.
+What writes to its inputs, such as `nn.ReLU(inplace=True)`, NOTE [What a segment is computed again from] is about.
 """
 
 import sys
@@ -18,44 +20,56 @@ import torch
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
+from gradinspect.observers.planning.carried_state import carried_state
+from gradinspect.observers.planning.second_runs import PUT_BACK, is_put_back
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.values.storages import plain_tensors
 from gradinspect.torch_api.modules import own_buffers
-from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.tensors import known_version, plain_tensors_only
-
-_NORMS = (
-    nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm,
-    nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d,
-)  # fmt: skip
-_PUT_BACK = ("running_mean", "running_var", "num_batches_tracked")  # of a batch norm
 
 
 class _State(NamedTuple):
     """What a forward may change."""
 
     buffers: dict[str, tuple[int, int | None]]
-    numbers: dict[str, object]
+    carried: dict[str, object]
     python: object
     numpy: object
 
     def changed_since(self, before: "_State", name: str) -> str:
         """Say what differs in a module of this class: "changes 'calls' of Block"; nothing if all is the same."""
-        for what, now, then in (("the buffer ", self.buffers, before.buffers), ("", self.numbers, before.numbers)):
-            key = next((key for key, value in now.items() if key in then and then[key] != value), None)
-            if key is not None:
-                return f"changes {what}'{key}' of {name}"
+        buffer = next((key for key, value in self.buffers.items() if before.buffers.get(key, value) != value), None)
+        if buffer is not None:
+            return f"changes the buffer '{buffer}' of {name}"
+        carried = next((key for key, value in self.carried.items() if before.carried.get(key, value) != value), None)
+        if carried is not None:
+            return f"changes {carried}"
         if self.python != before.python:
             return "draws from Python's random"
         return "draws from numpy.random" if self.numpy != before.numpy else ""
 
 
+class _Call(NamedTuple):
+    """One call of a module that is running."""
+
+    module: ReferenceType[nn.Module]
+    versions: list[int | None]  # of its inputs
+    state: _State | None  # None: it has no gradients
+
+
 class Unrepeatable:
-    """Compares the state of each module, and of generators, before and after each call of it that has gradients."""
+    """Compares the inputs and the state of each module, and generators, before and after each call of it.
+
+    Only calls that have gradients are computed again.
+    """
 
     def __init__(self) -> None:
         """Start with none."""
         self._reasons: MutableMapping[nn.Module, str] = WeakIdKeyDictionary()
-        self._running: list[tuple[ReferenceType[nn.Module], _State | None]] = []
+        self._of_first: MutableMapping[nn.Module, str] = WeakIdKeyDictionary()  # calls
+        self._num_calls: MutableMapping[nn.Module, int] = WeakIdKeyDictionary()  # with gradients
+        self._writing: MutableMapping[nn.Module, None] = WeakIdKeyDictionary()
+        self._running: list[_Call] = []
 
     def attach(self, recorder: Recorder, note: Callable[[Exception], object]) -> None:
         """Watch as long as something is recorded.
@@ -70,7 +84,12 @@ class Unrepeatable:
 
     def reason(self, module: nn.Module) -> str:
         """Say what its forward does: "changes the buffer 'u' of Norm"; nothing if it can run again."""
-        return self._reasons.get(module, "")
+        only = self._of_first.get(module, "") if self._num_calls.get(module, 0) <= 1 else ""
+        return self._reasons.get(module, "") or only
+
+    def writes_input(self, module: nn.Module) -> bool:
+        """Return whether a module wrote to an input."""
+        return module in self._writing
 
     def before(self, _func: Any, _args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Notice a generator of the program's own."""
@@ -85,36 +104,47 @@ class Unrepeatable:
 
     def _note(self, reason: str) -> None:
         """Note a reason for all modules that are running."""
-        for running, _ in self._running:
-            module = running()
+        for call in self._running:
+            module = call.module()
             if module is not None:
-                self._reasons.setdefault(module, reason)
+                is_first = self._num_calls.get(module, 0) <= 1
+                (self._of_first if is_first else self._reasons).setdefault(module, reason)
 
-    def _entered(self, module: nn.Module, _args: object) -> None:
-        self._running.append((ref(module), _state_of(module) if torch.is_grad_enabled() else None))
+    def _entered(self, module: nn.Module, args: object) -> None:
+        state = None
+        if torch.is_grad_enabled():
+            self._num_calls[module] = self._num_calls.get(module, 0) + 1
+            state = _state_of(module)
+        self._running.append(_Call(ref(module), _versions(args), state))
 
-    def _left(self, module: nn.Module, _args: Any, _output: object) -> None:
-        while self._running:  # calls that another hook has ended early are still there
-            running, before = self._running[-1]
-            if running() is module:
-                reason = "" if before is None else _state_of(module).changed_since(before, type(module).__name__)
-                if reason:
-                    self._note(reason)
-                self._running.pop()
-                return
-            self._running.pop()
+    def _left(self, module: nn.Module, args: object, _output: object) -> None:
+        while self._running and self._running[-1].module() is not module:
+            self._running.pop()  # calls that another hook has ended early
+        if not self._running:
+            return
+        _, versions, before = self._running[-1]
+        reason = "" if before is None else _state_of(module).changed_since(before, type(module).__name__)
+        if reason:
+            self._note(reason)
+        if versions != _versions(args):
+            self._writing[module] = None
+        self._running.pop()
+
+
+def _versions(args: object) -> list[int | None]:
+    with plain_tensors_only():
+        return [known_version(tensor) for tensor in plain_tensors(args)]
 
 
 def _state_of(module: nn.Module) -> _State:
-    put_back = _PUT_BACK if issubclass(type(module), _NORMS) else ()
+    put_back = PUT_BACK if is_put_back(module) else ()
     with plain_tensors_only():
         buffers = {
             name: (id(buffer), known_version(buffer))
             for name, buffer in own_buffers(module).items()
             if isinstance(buffer, torch.Tensor) and name not in put_back
         }
-    numbers = {name: value for name, value in vars(module).items() if is_one_of(value, (int, float, bool))}
-    return _State(buffers, numbers, getstate(), _numpy_state())
+    return _State(buffers, carried_state(module), getstate(), _numpy_state())
 
 
 def _numpy_state() -> object:

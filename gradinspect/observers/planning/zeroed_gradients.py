@@ -1,9 +1,12 @@
-"""Notice gradients that are held from one step into the next, and the line that clears them.
+"""Notice gradients that are held from one step into the next, the line that clears them, and who takes turns.
 
 NOTE [What is cleared for another reason]
 A generator's backward call leaves gradients in the discriminator, which the discriminator's `zero_grad` discards before
 its own call. Right after its step they are not there yet, so it cannot move there. So it is wherever a backward call
 comes between the step of an optimizer and its `zero_grad`.
+
+Where optimizers step after backward calls of their own, as those of a GAN do, this `zero_grad` would come only after
+several smaller batches: what was added to the other one's gradients is still there, so these would be others.
 """
 
 from contextlib import ExitStack
@@ -30,6 +33,8 @@ class ZeroedGradients:
         self._release: ReleaseGradients | None = None
         self._num_backwards = 0
         self._stepped_at: dict[int, int] = {}  # id of an optimizer -> backward calls before its last step
+        self._stepped: set[int] = set()  # ids of optimizers, since the last call
+        self._together: set[frozenset[int]] = set()
         self._discards = False  # what other calls have left: NOTE [What is cleared for another reason]
         self._run = run
         self._phases = phases
@@ -40,14 +45,24 @@ class ZeroedGradients:
         """The line that could clear them earlier; None if there is none, or it discards what other calls have left."""
         return None if self._discards else self._release
 
-    def backward(self) -> None:
-        """Note that a backward call begins."""
-        self._num_backwards += 1
+    @property
+    def alternates(self) -> bool:
+        """Whether two optimizers never step after the same call."""
+        together = {*self._together, *((frozenset(self._stepped),) if self._stepped else ())}
+        return any(one.isdisjoint(other) for one in together for other in together)
+
+    def backward(self, *, adds: bool = True) -> None:
+        """Note that a backward call begins, or one of `autograd.grad`, which adds nothing to gradients."""
+        self._num_backwards += adds
+        if self._stepped:
+            self._together.add(frozenset(self._stepped))
+            self._stepped.clear()
 
     @uncompiled
     def step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         """Note that an optimizer is about to step."""
         self._stepped_at[id(optimizer)] = self._num_backwards
+        self._stepped.add(id(optimizer))
 
     def __enter__(self) -> Self:
         """Start watching."""

@@ -141,7 +141,7 @@ def num_unlisted(namespace: dict[str, object]) -> int:
     Only containers whose last element is one of them are walked through, not a long list of examples.
     """
     found = 0
-    for value in [*namespace.values(), *_own_attributes(namespace.get("self")).values()]:
+    for value in [*namespace.values(), *own_attributes(namespace.get("self")).values()]:
         if is_one_of(value, (list, tuple, dict)) and len(cast("Sequence[object]", value)) > LARGEST_CONTAINER:
             in_order = value.values() if isinstance(value, dict) else cast("Sequence[object]", value)
             if _learns(next(reversed(cast("Sequence[object]", in_order)))):
@@ -224,14 +224,14 @@ def _elements(name: str, container: object) -> Iterator[Variable]:
 
 def _attributes(name: str, instance: object) -> Iterator[Variable]:
     """Yield the attributes of an object without running its code."""
-    for attribute, value in list(islice(_own_attributes(instance).items(), LARGEST_CONTAINER)):
+    for attribute, value in list(islice(own_attributes(instance).items(), LARGEST_CONTAINER)):
         if isinstance_safely(value, (torch.Tensor, nn.Module)):
             yield Variable(f"{name}.{attribute}", value)
         elif is_one_of(value, (list, tuple, dict)):
             yield from _elements(f"{name}.{attribute}", value)
 
 
-def _own_attributes(instance: object) -> dict[str, object]:
+def own_attributes(instance: object) -> dict[str, object]:
     """Return the attributes of an object without running its code."""
     try:
         return cast("dict[str, object]", object.__getattribute__(instance, "__dict__"))

@@ -1,6 +1,10 @@
 """Smaller batches under one step of an optimizer: the same gradients as those of the whole batch, in any loop."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -8,7 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.observers.planning.accumulation import Accumulation
-from gradinspect.observers.planning.step_order import StepOrder
+from gradinspect.observers.planning.zeroed_gradients import ZeroedGradients
 from gradinspect.torch_api.hooks import optimizer_steps
 
 SIZE = 8
@@ -161,9 +165,18 @@ def test_the_program_that_was_changed_by_hand_has_them_too() -> None:
         assert actual == pytest.approx(expected, rel=1e-12)
 
 
+@contextmanager
+def watched() -> Iterator[ZeroedGradients]:
+    """Watch calls, steps, and what is cleared."""
+    run: Any = SimpleNamespace(base_folder=Path(__file__).parent)
+    phases: Any = SimpleNamespace(phase="forward", num_optimizer_steps=0)
+    with ZeroedGradients(run, phases) as zeroed, optimizer_steps(before=zeroed.step, note=reraised):
+        yield zeroed
+
+
 def alternates(training: Training) -> bool:
     """Train as a GAN does: each optimizer after a backward call of its own."""
-    with StepOrder(reraised) as order:
+    with watched() as order:
         for _ in range(2):
             for optimizer in (training.one, training.other):
                 optimizer.zero_grad()
@@ -178,7 +191,7 @@ def test_optimizers_that_take_turns_are_noticed() -> None:
     training = Training(1)
 
     assert alternates(Training(1))
-    with StepOrder(reraised) as order:
+    with watched() as order:
         for number in range(4):
             order.backward()
             steps_one_more_often(training, number)
