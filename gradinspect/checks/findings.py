@@ -29,7 +29,7 @@ _FROM_CAUSE = (
     ("applied", "compared", "failed"),
     (
         "created", "grad", "loss", "read", "saved", "step", "taken", "used", "ran", "reduced", "freed", "attention",
-        "wanted",
+        "wanted", "embedded",
     ),
     (BACKWARD,),
 )  # fmt: skip

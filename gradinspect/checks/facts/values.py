@@ -172,6 +172,8 @@ class InvertedMask(Record, frozen=True, kw_only=True):
     num_calls: int  # with padding, on the line
     made: Frame | None = None
     used: Frame | None = None
+    others: tuple[Frame, ...] = ()  # further lines that use what was made there
+    looked_up: Frame | None = None  # where the tokens are embedded
 
 
 class SelfSimilarity(Record, frozen=True, kw_only=True):

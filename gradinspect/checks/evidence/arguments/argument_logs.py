@@ -5,10 +5,8 @@ from typing import Any, Protocol
 
 from gradinspect.checks.evidence.arguments.arithmetic import ArithmeticLog
 from gradinspect.checks.evidence.arguments.changed_samples import SampleLog
-from gradinspect.checks.evidence.arguments.close_scores import CloseScoreLog
 from gradinspect.checks.evidence.arguments.evaluations import EvaluationLog
 from gradinspect.checks.evidence.arguments.few_drawn import FewDrawnLog
-from gradinspect.checks.evidence.arguments.hidden_tokens import HiddenTokenLog
 from gradinspect.checks.evidence.arguments.initial_values import InitialValueLog
 from gradinspect.checks.evidence.arguments.labels import LabelLog
 from gradinspect.checks.evidence.arguments.made_layers import MadeLayerLog
@@ -24,6 +22,8 @@ from gradinspect.checks.evidence.axes.mixed_pixels import MixedPixelLog
 from gradinspect.checks.evidence.axes.other_axes import OtherAxisLog
 from gradinspect.checks.evidence.axes.padded_ends import PaddedEndLog
 from gradinspect.checks.evidence.axes.views import ViewLog
+from gradinspect.checks.evidence.objectives.close_scores import CloseScoreLog
+from gradinspect.checks.evidence.objectives.hidden_tokens import HiddenTokenLog
 from gradinspect.checks.evidence.targets.adversaries import AdversaryLog
 from gradinspect.checks.evidence.targets.class_weights import ClassWeightLog
 from gradinspect.checks.evidence.targets.cut_values import CutLog

@@ -59,6 +59,7 @@ class MaskLog:
         self._limit = SizeLimit(errors, "mask of padding", MOST_ELEMENTS)
         self._ids: list[HiddenRef] = []
         self._seen: dict[int | None, _Seen] = {}
+        self._looked_up: int | None = None  # the line of the last embedding
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
         """Look at a call, given the frame that it is on. NOTE [What is padding]."""
@@ -66,6 +67,7 @@ class MaskLog:
             given: Any = argument(args, kwargs, 0, "input")
             if type(given) is torch.Tensor and len(given.shape) == 2 and given.is_cpu:
                 self._ids = [*self._ids[1 - _KEPT :], HiddenRef(given)]
+                self._looked_up = number
             return
         mask = _mask_of(function, args, kwargs) if self._ids else None
         rows = None if mask is None else _rows(mask.given, lambda one: self._limit.allows(one, number))
@@ -97,11 +99,21 @@ class MaskLog:
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[InvertedMask]:
         """Yield the lines where it was so in every call."""
+        found: dict[object, list[tuple[int | None, _Seen]]] = {}  # by the line of the mask
         for number, seen in self._seen.items():
             if seen.is_inverted and seen.token is not None and seen.num_calls >= LEAST_CALLS:
-                yield InvertedMask(
-                    token=seen.token, num_calls=seen.num_calls, made=frame_of(seen.made), used=frame_of(number)
+                found.setdefault((seen.token, seen.made if seen.made is not None else -1 - len(found)), []).append(
+                    (number, seen)
                 )
+        for (number, seen), *others in found.values():
+            yield InvertedMask(
+                token=seen.token or 0,
+                num_calls=seen.num_calls,
+                made=frame_of(seen.made),
+                used=frame_of(number),
+                others=tuple(line for one, _ in others if (line := frame_of(one)) is not None),
+                looked_up=frame_of(self._looked_up),
+            )
 
 
 def _mask_of(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Mask | None:

@@ -68,9 +68,10 @@ from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.checks.findings import caller_of_helper
 from gradinspect.graph import CallKind, Frame
 from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.frames import source_line
 from gradinspect.recording.names.names import all_parameters
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.source_structure import state_line
+from gradinspect.recording.source_structure import assignments_of, own_sources, state_line
 from gradinspect.recording.values.magnitudes import PendingFigures
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
@@ -453,7 +454,8 @@ class TrainingLog:
 
         def cause(one: Unheld) -> tuple[str, str, int]:
             where = "" if one.kind in ("remade", "group", "unfrozen") else one.where
-            return one.kind, where, -1 if one.frame is None else one.frame
+            is_one = one.frame is None or one.kind == "container"  # whose parts may be made on several lines
+            return one.kind, where, -1 if is_one or one.frame is None else one.frame
 
         for _, group in groupby(sorted(found, key=cause), key=cause):
             some = list(group)
@@ -464,8 +466,18 @@ class TrainingLog:
                 kind=first.kind, where=first.where,
                 names=tuple(dict.fromkeys(one.parameter.name or one.where for one in some)),
                 optimizer=first.optimizer.name, created=self._frame(first.optimizer.created),
-                made=self._frame(self._made(first)), backward=self._frame(first.parameter.backward),
+                made=self._made_together(some), backward=self._frame(first.parameter.backward),
             )  # fmt: skip
+
+    def _made_together(self, some: Sequence[Unheld]) -> Frame | None:
+        """Return the line that made parameters; that of what holds them, if several lines did."""
+        first = some[0]
+        attribute = f"self.{first.where.rpartition('.')[2]}"
+        if first.kind == "container" and len({self._made(one) for one in some}) > 1:
+            lines = [(file, one.lineno) for file in own_sources(attribute) for one in assignments_of(file, attribute)]
+            if len(lines) == 1:
+                return source_line(*lines[0], self._folder)
+        return self._frame(self._made(first))
 
     def _frozen(self) -> Iterator[FrozenByAccident]:
         seen = self._optimizers.seen

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gradinspect.checks.facts.values import InvertedMask
-from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.units import format_count
 
@@ -37,13 +37,18 @@ MASK = Rule(
 def mask_findings(fact: InvertedMask) -> Iterator[Finding]:
     """Say what is left, and where."""
     used = line_of(fact.used)
+    lines = [used, *map(line_of, fact.others)]
     made = "" if fact.made in (None, fact.used) else f", made at {line_of(fact.made)},"
     yield MASK.finding(
         text=f"The mask at {used}{made} hides all positions but those with the id {fact.token}, in each of "
         f"{format_count(fact.num_calls, 'call')} with any of them. They are at one end of the rows, as padding is; "
         "what is hidden has several other ids. So nothing but padding is read.",
-        places=(*place_of("mask", fact.made if made else None), *place_of("used", fact.used)),
-        remedy=f"Pass the opposite of the mask at {used}: ~(mask) in the place of mask.",
+        places=(
+            *place_of("mask", fact.made if made else None),
+            *(place for line in (fact.used, *fact.others) for place in place_of("used", line)),
+            *place_of("embedded", fact.looked_up),
+        ),
+        remedy=f"Pass the opposite of the mask at {listed(lines)}: ~(mask) in the place of mask.",
     )
 
 

@@ -36,6 +36,9 @@ REACH = Rule(
 
 def reach_findings(fact: OutOfReach) -> Iterator[Finding]:
     """Report a last function that cannot return what is wanted."""
+    which = f"the {fact.op} at {line_of(fact.made or fact.used)}"
+    if fact.layer is not None:  # a line in a loop makes those of other layers, too
+        which = f"the last {fact.op} that {line_of(fact.layer)} makes"
     yield REACH.finding(
         text=f"{fact.op} returns values {_RANGES[fact.op]}, and {fact.loss} compares them with targets from "
         f"{fact.least:.4g} to {fact.most:.4g}. In each of {fact.num_calls} calls, {fact.share:.0%} of them or more lie "
@@ -45,8 +48,7 @@ def reach_findings(fact: OutOfReach) -> Iterator[Finding]:
             *place_of("output", None if fact.made == fact.used else fact.made),
             *place_of("loss", fact.used),
         ),
-        remedy=f"Leave out the {fact.op} at {line_of(fact.layer or fact.made or fact.used)}, or scale the targets into "
-        "its range.",
+        remedy=f"Leave out {which}, or scale the targets into its range.",
     )
 
 

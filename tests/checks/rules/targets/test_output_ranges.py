@@ -16,7 +16,7 @@ def test_the_range_and_the_targets_are_named() -> None:
 
     assert "relu returns values of 0 and above, and mse_loss compares them with targets from -3 to 3" in found.text
     assert "50% of them or more lie outside" in found.text
-    assert found.remedy.startswith("Leave out the relu at train.py:3")
+    assert found.remedy.startswith("Leave out the last relu that train.py:3 makes")
 
 
 def test_each_range_has_words() -> None:

@@ -9,7 +9,7 @@ from argument_facts import facts_of
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from gradinspect.checks.evidence.arguments.close_scores import LEAST_CALLS
+from gradinspect.checks.evidence.objectives.close_scores import LEAST_CALLS
 from gradinspect.checks.facts.targets import CloseScores
 
 Scores = Callable[[Tensor, Tensor], Tensor]

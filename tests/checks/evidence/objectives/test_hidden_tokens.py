@@ -7,7 +7,7 @@ from argument_facts import facts_of
 from torch import nn
 from torch.nn import functional
 
-from gradinspect.checks.evidence.arguments.hidden_tokens import LEAST_CALLS
+from gradinspect.checks.evidence.objectives.hidden_tokens import LEAST_CALLS
 from gradinspect.checks.facts.targets import HiddenIgnored
 
 HIDDEN = torch.zeros(4, 8, dtype=torch.bool)
