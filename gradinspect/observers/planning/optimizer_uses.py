@@ -21,7 +21,7 @@ from gradinspect.analyses.planning.changes import Fused, NamedPlace, StepInBackw
 from gradinspect.analyses.planning.other_states import OtherState, ParameterSize, other_states
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.planning.places import calls_of, place_of
-from gradinspect.recording.frames import is_user_file, line_name, own_frame
+from gradinspect.recording.frames import is_user_file, line_at, line_name, own_frame
 from gradinspect.recording.names.variables import elements_of, isinstance_safely
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.hooks import runs_hooks_of_program
@@ -138,7 +138,7 @@ class OptimizerUses:
     def _refuse(self, why: str, frame: FrameType | None) -> None:
         if not self.refused:
             user = own_frame(frame)
-            self.refused = why if user is None else f"{why} ({line_name(user.f_code.co_filename, user.f_lineno)})"
+            self.refused = why if user is None else f"{why} ({line_name(user.f_code.co_filename, line_at(user))})"
 
 
 def _is_parameter(value: object) -> bool:
