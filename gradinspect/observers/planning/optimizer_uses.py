@@ -25,7 +25,7 @@ from gradinspect.recording.frames import is_user_file, line_at, line_name, own_f
 from gradinspect.recording.names.variables import elements_of, isinstance_safely
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.hooks import runs_hooks_of_program
-from gradinspect.torch_api.patching.classes import is_one_of
+from gradinspect.torch_api.patching.classes import is_one_of, module_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import known_version, plain_tensors_only
 
@@ -101,7 +101,7 @@ class OptimizerUses:
 
     def _check(self, optimizer: Optimizer, frame: FrameType, *, has_closure: bool) -> None:
         """Refuse what a single step may show."""
-        if not type(optimizer).__module__.startswith("torch.optim.") or isinstance(optimizer, LBFGS):
+        if not module_of(type(optimizer)).startswith("torch.optim.") or isinstance(optimizer, LBFGS):
             self._refuse(f"{type(optimizer).__name__} may look at all parameters together", None)
         elif has_closure or self._phases.phase == "backward":
             self._refuse("step() is given a closure, or is called inside backward", frame)
@@ -162,7 +162,7 @@ def _sizes_of(optimizer: Optimizer) -> Iterator[ParameterSize]:
 
 def can_be_fused(optimizer: Optimizer) -> bool:
     """Return whether an optimizer of torch has a fused kernel, and was not told to use it."""
-    if not type(optimizer).__module__.startswith("torch.optim."):
+    if not module_of(type(optimizer)).startswith("torch.optim."):
         return False
     groups = optimizer.param_groups
     is_plain = all(group.get(name) in _OFF for group in groups for name in ("differentiable", "capturable"))

@@ -17,6 +17,7 @@ from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.facts.rates import OtherPace, PlateauOfBatches, ProgressRefused
 from gradinspect.graph import Frame
 from gradinspect.recording.frames import FrameTable, line_at, own_frame, source_line
+from gradinspect.torch_api.patching.classes import module_of
 
 _Key: TypeAlias = tuple[ReferenceType[Any], int | None]  # a scheduler, and the frame that steps it
 
@@ -90,4 +91,4 @@ class ScheduleLog:
 def _name(scheduler: Any) -> str:
     """Return the class of a scheduler of torch."""
     kind = type(scheduler)
-    return kind.__name__ if kind.__module__ == lr_scheduler.__name__ else ""
+    return kind.__name__ if module_of(kind) == lr_scheduler.__name__ else ""
