@@ -42,7 +42,7 @@ def is_small_and_readable(tensor: torch.Tensor, most_elements: int) -> bool:
 
 def _has_no_reductions(dtype: torch.dtype) -> bool:
     """Return whether torch has little but casts for a dtype, as for floats of 8 bits."""
-    return dtype.is_floating_point and dtype.itemsize == 1
+    return bool(dtype.is_floating_point) and dtype.itemsize == 1
 
 
 class SizeLimit:
