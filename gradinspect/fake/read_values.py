@@ -20,7 +20,7 @@ import torch
 from torch.nn.utils import rnn
 
 from gradinspect.reads import MadeTensor, ReadValues, TensorRead
-from gradinspect.recording.frames import is_user_file, line_name, user_frames
+from gradinspect.recording.frames import is_user_file, line_at, line_name, user_frames
 from gradinspect.torch_api.devices.allocations import running_node
 from gradinspect.torch_api.fakes import FakeTensor, unset_fake_temporarily
 from gradinspect.torch_api.modes import unobserved
@@ -87,7 +87,7 @@ def is_written_by_kernels(func: Any, kwargs: dict[str, Any], frame: Any) -> bool
 def place_of(op: str, frame: Any) -> ReadPlace:
     """Say where a read is, from a frame outward."""
     user = next(user_frames(frame), None)
-    file, line = ("", 0) if user is None else (user.f_code.co_filename, user.f_lineno)
+    file, line = ("", 0) if user is None else (user.f_code.co_filename, line_at(user))
     return ReadPlace(file, line, op, running_node() is not None)
 
 

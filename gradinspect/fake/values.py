@@ -32,7 +32,7 @@ from gradinspect.fake.read_values import (
     tensor_of,
 )
 from gradinspect.fake.sizes import largest_result
-from gradinspect.recording.frames import line_name, user_frames
+from gradinspect.recording.frames import line_at, line_name, user_frames
 from gradinspect.torch_api.fakes import (
     NEEDS_VALUES,
     FakeTensor,
@@ -176,7 +176,7 @@ class AnsweredReads(TorchDispatchMode):
         """Note the line that runs, and what was assumed there."""
         frame = next(user_frames(sys._getframe(3)), None)
         if frame is not None:
-            self._lines.setdefault(what, {}).setdefault(line_name(frame.f_code.co_filename, frame.f_lineno))
+            self._lines.setdefault(what, {}).setdefault(line_name(frame.f_code.co_filename, line_at(frame)))
 
     def _answer(self, tensor: torch.Tensor) -> tuple[str, complex | None]:
         """Return what is assumed, and the number to give, of the kind that the dtype has; None: nothing is."""

@@ -14,7 +14,7 @@ from os import getcwd
 from os.path import abspath
 from pathlib import Path, PureWindowsPath
 from threading import Lock
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 
 import torch
 
@@ -152,7 +152,7 @@ class FrameTable:
         number = None
         with self._lock:
             for user in reversed(users):
-                number = self._intern(user.f_code, user.f_lineno, number)
+                number = self._intern(user.f_code, line_at(user), number)
         return number
 
     def _intern(self, code: CodeType, line: int, caller: int | None) -> int:
@@ -309,6 +309,18 @@ def own_frame(frame: FrameType | None) -> FrameType | None:
     return first
 
 
+def line_at(frame: FrameType) -> int:
+    """Return the line a frame is at; of code without line numbers, as tools write it, the first of its function."""
+    line: int | None = frame.f_lineno
+    return frame.f_code.co_firstlineno if line is None else line
+
+
+def line_of_step(step: TracebackType) -> int:
+    """Return the line that a step of a traceback names, by the rule of `line_at`."""
+    line: int | None = step.tb_lineno
+    return step.tb_frame.f_code.co_firstlineno if line is None else line
+
+
 def file_of(frame: FrameType | None, base_folder: Path) -> str:
     """Name the file of a frame, as the record does."""
     return "<unknown>" if frame is None else short_file_name(frame.f_code.co_filename, base_folder)
@@ -316,7 +328,7 @@ def file_of(frame: FrameType | None, base_folder: Path) -> str:
 
 def lines_from(frame: FrameType, count: int) -> list[str]:
     """Return the current line of a frame and those after it."""
-    return [line_of(frame.f_code.co_filename, frame.f_lineno + offset) for offset in range(count)]
+    return [line_of(frame.f_code.co_filename, line_at(frame) + offset) for offset in range(count)]
 
 
 def line_name(file: str, line: int) -> str:

@@ -3,7 +3,7 @@
 import os
 from types import FrameType
 
-from gradinspect.recording.frames import is_runner, is_user_file
+from gradinspect.recording.frames import is_runner, is_user_file, line_at
 
 _WRAPPERS = frozenset({"wrapper", "inner", "_fn", "decorate_context", "_call_impl", "_wrapped_call_impl", "__call__"})
 
@@ -13,7 +13,7 @@ def whereabouts(frame: FrameType | None) -> tuple[str, str]:
     called = ""
     while frame is not None and not is_runner(frame.f_code.co_filename):
         if is_user_file(frame.f_code.co_filename):
-            return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}", called  # noqa: PTH119  # no objects
+            return f"{os.path.basename(frame.f_code.co_filename)}:{line_at(frame)}", called  # noqa: PTH119  # no objects
         called = frame.f_code.co_name if frame.f_code.co_name not in _WRAPPERS else called
         frame = frame.f_back
     return "", ""

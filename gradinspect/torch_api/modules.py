@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 
-from gradinspect.torch_api.patching.classes import is_one_of
+from gradinspect.torch_api.patching.classes import is_one_of, module_of
 from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 
@@ -131,7 +131,7 @@ def is_of_compiler(module: nn.Module) -> bool:
     """
     kind = type(module)
     is_graph = kind.__mro__[1].__name__ == "_LazyGraphModule"
-    return is_graph or kind.__module__.startswith(_BACKENDS) or is_compiled_in_name_only(module)
+    return is_graph or module_of(kind).startswith(_BACKENDS) or is_compiled_in_name_only(module)
 
 
 def compiled_module(module: nn.Module) -> nn.Module | None:

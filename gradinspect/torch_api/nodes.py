@@ -13,6 +13,7 @@ from weakref import ref
 
 import torch
 
+from gradinspect.torch_api.patching.classes import module_of
 from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 
@@ -84,7 +85,7 @@ def function_class(node: Any) -> Any:
 
 def is_compiled_class(kind: Any) -> bool:
     """Return whether torch.compile made this `autograd.Function`; a torch.func transform makes others."""
-    return bool(kind.__module__.startswith("torch._functorch._aot_autograd"))
+    return bool(module_of(kind).startswith("torch._functorch._aot_autograd"))
 
 
 def node_metadata(node: Any) -> dict[Any, Any]:

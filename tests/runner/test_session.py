@@ -335,6 +335,7 @@ def test_a_forked_child_ends_as_under_python(tmp_path: Path) -> None:
         ("torch.ones(3).sum().backward()", " The line that cut the graph is found by: gradinspect check train.py"),
         ("torch.nn.functional.layer_norm(torch.ones(2, 3), (4,))", ""),
         ("OWN\nwith Mode(): torch.nn.functional.layer_norm(torch.ones(2, 3), (4,))", ""),
+        ("def f(): torch.nn.functional.layer_norm(torch.ones(2, 3), (4,))\nLINELESS\nf()", ""),
     ],
 )
 def test_a_traceback_is_that_of_a_plain_run(body: str, hint: str, tmp_path: Path) -> None:
@@ -343,8 +344,9 @@ def test_a_traceback_is_that_of_a_plain_run(body: str, hint: str, tmp_path: Path
         "class Mode(torch.overrides.TorchFunctionMode):\n"
         "    def __torch_function__(self, func, types, args=(), kwargs=None): return func(*args, **(kwargs or {}))"
     )
+    lineless = "f.__code__ = f.__code__.replace(co_linetable=bytes([0xFF] * (len(f.__code__.co_code) // 16 + 1)))"
     script = tmp_path / "train.py"
-    script.write_text(f"import torch\n{body.replace('OWN', mode)}\n")
+    script.write_text(f"import torch\n{body.replace('OWN', mode).replace('LINELESS', lineless)}\n")
     plain = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=300)
     traced = gradinspect("trace", "train.py", cwd=tmp_path)
     *lines, sentence = traced.stderr.splitlines()

@@ -15,7 +15,7 @@ from types import FrameType
 from gradinspect.checks.evidence.divergence import loss_of
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.watch_window import WatchWindow
-from gradinspect.recording.frames import user_frames
+from gradinspect.recording.frames import line_at, user_frames
 from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts, EngineCall
 from gradinspect.torch_api.modes import Unobserved
@@ -165,4 +165,4 @@ class RepeatedCalls:
 
 def lines_of(frame: FrameType | None) -> Hashable:
     """Return the innermost lines of the program that a frame belongs to: one and its caller's."""
-    return tuple((one.f_code, one.f_lineno) for one in islice(user_frames(frame), 2))
+    return tuple((one.f_code, line_at(one)) for one in islice(user_frames(frame), 2))

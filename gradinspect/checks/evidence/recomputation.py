@@ -23,7 +23,7 @@ import torch
 from gradinspect.checks.evidence.decisions import Line, decision
 from gradinspect.checks.facts.graphs import KeptTensor, Mismatch, Redrawn
 from gradinspect.graph import Frame, TensorInfo
-from gradinspect.recording.frames import is_user_file, line_record, user_frames
+from gradinspect.recording.frames import is_user_file, line_at, line_record, user_frames
 from gradinspect.recording.recorder import CALL_MODE
 from gradinspect.recording.threads.thread_modes import OTHER_CALL_MODE
 from gradinspect.torch_api.checkpoints import FILE as CHECKPOINT_FILE
@@ -149,7 +149,7 @@ def _first_hook(original: Any, first: "WeakKeyDictionary[Any, _Run]") -> Any:
         def __init__(self, frame: Any) -> None:
             super().__init__(frame)
             user = next(user_frames(sys._getframe(1)), None)
-            run = first[frame] = _Run(None if user is None else (user.f_code, user.f_lineno))
+            run = first[frame] = _Run(None if user is None else (user.f_code, line_at(user)))
             self._run = run
             self._is_redrawn = not restores_random_state(frame)
             self.pack_hook: Any = _recording(self.pack_hook, run.kept)
@@ -211,7 +211,7 @@ def _describe(tensor: torch.Tensor, frame: FrameType | None) -> _Kept:
         if frame.f_code.co_name in _INTERCEPTING:
             lines.clear()  # of a mode of the program, which may be active in one of the runs only
         elif is_user_file(frame.f_code.co_filename):
-            lines.append((frame.f_code, frame.f_lineno))
+            lines.append((frame.f_code, line_at(frame)))
         if frame.f_code in _FORWARDING and op is None:
             op = getattr(frame.f_locals.get("func"), "__name__", None)
         frame = frame.f_back

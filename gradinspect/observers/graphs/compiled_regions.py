@@ -5,7 +5,7 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
-from gradinspect.recording.frames import own_frame, source_line
+from gradinspect.recording.frames import line_at, own_frame, source_line
 from gradinspect.request import CompiledRegion, CompiledRun
 
 _WHOLE = "_call_impl"  # the method that Module.compile() compiles
@@ -31,7 +31,7 @@ class CompiledRegions:
         Modules of one class that are compiled on one line, as in a loop, are one region.
         """
         caller = own_frame(sys._getframe(1))
-        frame = None if caller is None else source_line(caller.f_code.co_filename, caller.f_lineno, self._base_folder)
+        frame = None if caller is None else source_line(caller.f_code.co_filename, line_at(caller), self._base_folder)
         region = CompiledRegion(_name_of(compiled), frame)
         self.found[region] = None
         alone = self._how.alone

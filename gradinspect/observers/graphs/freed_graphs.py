@@ -6,7 +6,7 @@ A call is stored as the identities of the nodes that it ran: of each its thread,
 from collections import deque
 
 from gradinspect.graph import Graph
-from gradinspect.recording.frames import line_name
+from gradinspect.recording.frames import line_at, line_name
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.threads.other_threads import OtherThreads
 from gradinspect.recording.walk import Walk
@@ -33,7 +33,7 @@ class FreedGraphs:
         numbers = frozenset(number for number in walk.sequence_nrs if number < UNKNOWN_NR)
         walk.close()
         frame = call.frame
-        where = "" if frame is None else f" ({line_name(frame.f_code.co_filename, frame.f_lineno)})"
+        where = "" if frame is None else f" ({line_name(frame.f_code.co_filename, line_at(frame))})"
         self._calls.append((f"{call.name}{where}", numbers))
 
     def warning(self, graph: Graph) -> str | None:

@@ -22,7 +22,7 @@ from gradinspect.observers.graphs.live_graph import (
     reaching,
     tensors_with_graph,
 )
-from gradinspect.recording.frames import line_name
+from gradinspect.recording.frames import line_at, line_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import plain_tensors, storages_within
 from gradinspect.runner.engine import EngineCall
@@ -209,4 +209,4 @@ class _SavedBytes:
 
 def _place(call: EngineCall) -> str:
     frame = call.frame
-    return "" if frame is None else line_name(frame.f_code.co_filename, frame.f_lineno)
+    return "" if frame is None else line_name(frame.f_code.co_filename, line_at(frame))

@@ -15,7 +15,7 @@ from torch.optim.optimizer import Optimizer
 
 from gradinspect.graph import CaptureKind, Graph, with_other_grads
 from gradinspect.observers.graphs.graph_observer import with_loss
-from gradinspect.recording.frames import user_frames
+from gradinspect.recording.frames import line_at, user_frames
 from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.names.variables import Variable
 from gradinspect.recording.outputs import OutputTensor
@@ -115,7 +115,7 @@ class PhasesObserver(Observer[tuple[Graph, ...]]):
 
 def _place_of(frame: FrameType | None) -> Place:
     """Return the lines of the program that a call is made on: its own, that of its caller, and so on."""
-    return tuple((user.f_code, user.f_lineno) for user in islice(user_frames(frame), MOST_CALLERS))
+    return tuple((user.f_code, line_at(user)) for user in islice(user_frames(frame), MOST_CALLERS))
 
 
 def _can_step(optimizer: Optimizer) -> bool:

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from gradinspect.analyses.planning.code import CHUNKED_LOSS, chunked_loss_code
 from gradinspect.errors import GradInspectError
-from gradinspect.recording.frames import line_name, user_frames
+from gradinspect.recording.frames import line_at, line_name, user_frames
 from gradinspect.recording.values.storages import plain_tensors, storage_key, storage_of
 from gradinspect.torch_api.modes import FunctionMode
 from gradinspect.torch_api.patching.originals import is_grad_enabled, ops
@@ -165,7 +165,7 @@ class ChunkedLoss(FunctionMode):
     def _refuse(self, what: str) -> None:
         """Say that something but the loss takes the logits."""
         user = next(user_frames(sys._getframe(1)), None)
-        where = "The program" if user is None else line_name(user.f_code.co_filename, user.f_lineno)
+        where = "The program" if user is None else line_name(user.f_code.co_filename, line_at(user))
         self._failed(GradInspectError(f"{where} {what}, which a loss in chunks does not make."))
 
 

@@ -16,7 +16,7 @@ from gradinspect.analyses.memory.step import StorageKind
 from gradinspect.analyses.planning.changes import DeleteVariable, HeldVariable
 from gradinspect.analyses.planning.deletions import deletable_after
 from gradinspect.observers.memory.storage_ledger import Allocation, Ledger
-from gradinspect.recording.frames import is_own_file, short_file_name, user_frames
+from gradinspect.recording.frames import is_own_file, line_at, short_file_name, user_frames
 from gradinspect.recording.names.variables import LARGEST_CONTAINER, isinstance_safely, own_variables
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.source_text import line_of, lines_of
@@ -54,7 +54,7 @@ class HeldVariables:
                 for name, value in list(own_variables(user).items()):
                     allocations = allocations_of(_tensors_in(value))
                     if allocations:
-                        self._allocations[_Seen(file, user.f_lineno, name)].update(dict.fromkeys(allocations))
+                        self._allocations[_Seen(file, line_at(user), name)].update(dict.fromkeys(allocations))
 
     def found(self, ledger: Ledger) -> tuple[tuple[DeleteVariable, ...], tuple[HeldVariable, ...]]:
         """Return those that can be deleted, and those that cannot; what holds most at the peak comes first."""

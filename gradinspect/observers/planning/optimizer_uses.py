@@ -22,12 +22,12 @@ from gradinspect.analyses.planning.changes import Fused, NamedPlace, StepInBackw
 from gradinspect.analyses.planning.other_states import OtherState, ParameterSize, other_states
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.planning.places import calls_of, place_of
-from gradinspect.recording.frames import is_user_file, line_name, own_frame
+from gradinspect.recording.frames import is_user_file, line_at, line_name, own_frame
 from gradinspect.recording.names.variables import elements_of, isinstance_safely
 from gradinspect.recording.source_structure import contains, first_line, gradient_reads, own_sources
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.hooks import runs_hooks_of_program
-from gradinspect.torch_api.patching.classes import is_one_of
+from gradinspect.torch_api.patching.classes import is_one_of, module_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import known_version, plain_tensors_only
 
@@ -114,7 +114,7 @@ class OptimizerUses:
 
     def _check(self, optimizer: Optimizer, frame: FrameType, *, has_closure: bool) -> None:
         """Refuse what a single step may show."""
-        if not type(optimizer).__module__.startswith("torch.optim.") or isinstance(optimizer, LBFGS):
+        if not module_of(type(optimizer)).startswith("torch.optim.") or isinstance(optimizer, LBFGS):
             self._refuse(f"{type(optimizer).__name__} may look at all parameters together", None)
         elif has_closure or self._phases.phase == "backward":
             self._refuse("step() is given a closure, or is called inside backward", frame)
@@ -153,7 +153,7 @@ class OptimizerUses:
     def _note_read(self, frame: FrameType | None) -> None:
         user = own_frame(frame)
         if user is not None:
-            self._read_at.add((user.f_code.co_filename, user.f_lineno))
+            self._read_at.add((user.f_code.co_filename, line_at(user)))
 
     def _read_later(self) -> str:
         """Name a line that takes gradients, and has not done so yet; nothing if there is none."""
@@ -168,7 +168,7 @@ class OptimizerUses:
     def _refuse(self, why: str, frame: FrameType | None) -> None:
         if not self._refused:
             user = own_frame(frame)
-            self._refused = why if user is None else f"{why} ({line_name(user.f_code.co_filename, user.f_lineno)})"
+            self._refused = why if user is None else f"{why} ({line_name(user.f_code.co_filename, line_at(user))})"
 
 
 def _is_parameter(value: object) -> bool:
@@ -192,7 +192,7 @@ def _sizes_of(optimizer: Optimizer) -> Iterator[ParameterSize]:
 
 def can_be_fused(optimizer: Optimizer) -> bool:
     """Return whether an optimizer of torch has a fused kernel, and was not told to use it."""
-    if not type(optimizer).__module__.startswith("torch.optim."):
+    if not module_of(type(optimizer)).startswith("torch.optim."):
         return False
     groups = optimizer.param_groups
     is_plain = all(group.get(name) in _OFF for group in groups for name in ("differentiable", "capturable"))

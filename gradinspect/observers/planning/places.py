@@ -11,7 +11,7 @@ from torch import nn
 
 from gradinspect.analyses.planning.changes import NamedPlace
 from gradinspect.analyses.planning.code import can_be_written, part_of
-from gradinspect.recording.frames import short_file_name, user_frames
+from gradinspect.recording.frames import line_at, short_file_name, user_frames
 from gradinspect.recording.names.names import module_paths
 from gradinspect.recording.names.variables import local_variables, variables_in
 from gradinspect.recording.source_text import line_of, lines_of
@@ -32,7 +32,7 @@ def calls_of(wanted: object, frame: FrameType | None) -> tuple[Called, ...]:
     for user in user_frames(frame):
         name = _name_in({**user.f_globals, **local_variables(user)}, wanted)
         if name:
-            found.append(Called(user.f_code.co_filename, user.f_lineno, name))
+            found.append(Called(user.f_code.co_filename, line_at(user), name))
     return tuple(found)
 
 

@@ -21,7 +21,7 @@ from gradinspect.observers.planning.plan_changes import AppliedPlan
 from gradinspect.observers.planning.projected_loss import ProjectedLoss
 from gradinspect.observers.planning.second_runs import SecondRuns
 from gradinspect.observers.planning.zeroed_gradients import ZeroedGradients
-from gradinspect.recording.frames import line_record, own_frame
+from gradinspect.recording.frames import line_at, line_record, own_frame
 from gradinspect.recording.names.instances import note_before_freeze
 from gradinspect.runner.branches import Branches
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -129,7 +129,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._zeroed.backward(adds=call.kind == "backward")
         user = own_frame(call.frame)
         if user is not None:
-            record = line_record(user.f_code, user.f_lineno, self._run.base_folder)
+            record = line_record(user.f_code, line_at(user), self._run.base_folder)
             self._backward = (f"{record.file}:{record.line}", record.code)
         outputs = [output for output in call.outputs if isinstance(output, torch.Tensor)]
         self._can_offload = self._can_offload or any(output.device.type != "cpu" for output in outputs)

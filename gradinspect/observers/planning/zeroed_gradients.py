@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 
 from gradinspect.analyses.planning.changes import ReleaseGradients
 from gradinspect.observers.memory.step_phases import StepPhases
-from gradinspect.recording.frames import line_record, own_frame
+from gradinspect.recording.frames import line_at, line_record, own_frame
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.patching.noticing import noticing
@@ -88,5 +88,5 @@ class ZeroedGradients:
         if self._release is None and (keeps_zeros or is_late) and self._phases.phase != "backward":
             frame = own_frame(caller)
             if frame is not None:
-                record = line_record(frame.f_code, frame.f_lineno, self._run.base_folder)
+                record = line_record(frame.f_code, line_at(frame), self._run.base_folder)
                 self._release = ReleaseGradients(line=f"{record.file}:{record.line}", code=record.code)

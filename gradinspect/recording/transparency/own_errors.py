@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, TypeAlias, TypeVar
 
 from gradinspect.errors import GradInspectError
-from gradinspect.recording.frames import line_name, own_frame
+from gradinspect.recording.frames import line_at, line_name, own_frame
 from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.units import format_count
 
@@ -34,7 +34,7 @@ class OwnErrors:
         self.number += 1
         if not self._first:
             frame = own_frame(sys._getframe(1))
-            place = "" if frame is None else f"{line_name(frame.f_code.co_filename, frame.f_lineno)}, "
+            place = "" if frame is None else f"{line_name(frame.f_code.co_filename, line_at(frame))}, "
             self._first = f"{place}{type(error).__name__}"
 
     def pass_over(self, what: str, why: str, number: int = 1) -> None:

@@ -24,6 +24,7 @@ _OURS = os.path.join(Path(__file__).parent.parent.parent, "")  # noqa: PTH118  #
 _local = threading.local()
 # Where Python places a warning whose level is higher than the stack: a script may warn of its caller, and has none.
 _OUTSIDE = ("<sys>", 0, vars(sys)) if sys.version_info >= (3, 13) else ("sys", 1, vars(sys))
+_NO_LINE = -1  # what Python says of code without line numbers
 
 
 def frames_without_us(frame: FrameType | None) -> Iterator[FrameType]:
@@ -83,7 +84,7 @@ def _right_place(message: Any, innermost: FrameType) -> tuple[str, int, dict[str
     """Return the file, line and globals that a warning belongs to; None if it has them, or is not on this stack."""
     place = (message.filename, message.lineno)
     stack = enumerate(_outward(innermost))
-    found = next((one for one in stack if (one[1].f_code.co_filename, one[1].f_lineno) == place), None)
+    found = next((one for one in stack if (one[1].f_code.co_filename, _line_of(one[1])) == place), None)
     if found is None:
         return None
     level, frame = found
@@ -91,7 +92,13 @@ def _right_place(message: Any, innermost: FrameType) -> tuple[str, int, dict[str
     if right is frame:
         return None
     _forget(message, frame)
-    return (right.f_code.co_filename, right.f_lineno, right.f_globals) if right else _OUTSIDE
+    return (right.f_code.co_filename, _line_of(right), right.f_globals) if right else _OUTSIDE
+
+
+def _line_of(frame: FrameType) -> int:
+    """Return the line of a frame, as a warning names it."""
+    line: int | None = frame.f_lineno
+    return _NO_LINE if line is None else line
 
 
 def _forget(message: Any, frame: FrameType) -> None:

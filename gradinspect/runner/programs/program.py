@@ -20,6 +20,7 @@ from gradinspect.source import Module, Script
 _OURS = os.path.join(str(Path(__file__).parent.parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
 _RAISES = opcode.opmap["RAISE_VARARGS"]
 _EXCEPTHOOK = sys.__excepthook__  # a program may replace that too
+_NO_LINE = -1  # in a traceback: look it up
 _CALLS_MODE = ("handle_torch_function", os.path.join("torch", "overrides.py"))  # noqa: PTH118  # the end of a path
 _CALLS_OPERATOR = ("__call__", os.path.join("torch", "_ops.py"))  # noqa: PTH118
 
@@ -124,7 +125,9 @@ def _strip(traceback: types.TracebackType | None, is_kept: Callable[[str], bool]
         traceback = traceback.tb_next
     stripped = None
     for part in reversed(kept if is_kept is None else _chosen(kept, is_kept)):
-        stripped = types.TracebackType(stripped, part.tb_frame, part.tb_lasti, part.tb_lineno)
+        line: int | None = part.tb_lineno  # None in code without line numbers, as tools write it
+        line = _NO_LINE if line is None else line
+        stripped = types.TracebackType(stripped, part.tb_frame, part.tb_lasti, line)
     return stripped
 
 

@@ -6,6 +6,11 @@ A class of the program may have a metaclass that counts that, or cannot do it. S
 `is_one_of`, or where it has to be fast, `id(type(value))` in the `identities` of classes that stay loaded.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+_module: Callable[[type], object] = type.__dict__["__module__"].__get__  # whatever a metaclass answers
+
 
 def identities(*classes: type) -> frozenset[int]:
     """Return what is looked up instead of a class."""
@@ -19,3 +24,17 @@ def is_one_of(value: object, kinds: tuple[type, ...]) -> bool:
         if kind is one:
             return True
     return False
+
+
+def number_of(value: Any) -> float | None:
+    """Return an int or a float; of a subclass what it holds, by none of the methods it may have."""
+    kind = type(value)
+    if issubclass(kind, float):
+        return float.__float__(value)
+    return int.__int__(value) if issubclass(kind, int) else None
+
+
+def module_of(kind: type) -> str:
+    """Return the module of a class; nothing if a program has put something else there, as None."""
+    module = _module(kind)
+    return module if type(module) is str else ""

@@ -21,7 +21,7 @@ from gradinspect.checks.evidence.values.torch_calls import FILLS
 from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.checks.facts.values import ChangedSamples
 from gradinspect.graph import Frame
-from gradinspect.recording.frames import is_own_file
+from gradinspect.recording.frames import is_own_file, line_at
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
@@ -82,7 +82,7 @@ class SampleLog:
         """Look at a write that is about to start."""
         if type(tensor) is not torch.Tensor or tensor.requires_grad or frame is None or not _is_below_getitem(frame):
             return None
-        line = hash((frame.f_code, frame.f_lineno))
+        line = hash((frame.f_code, line_at(frame)))
         if not (tensor.is_cpu and ops.is_floating_point(tensor) and self._limit.allows(tensor, line)):
             return None
         place = _place_of(tensor)

@@ -21,6 +21,7 @@ from gradinspect.checks.facts.values import InvertedMask
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import number_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -124,10 +125,10 @@ def _mask_of(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _
         return _Mask(given, hides=False) if type(given) is torch.Tensor and given.dtype == torch.bool else None
     place, name, other, value = places[function]
     given = argument(args, kwargs, place, name)
-    filled = argument(args, kwargs, other, value)
+    filled = number_of(argument(args, kwargs, other, value))
     if type(given) is not torch.Tensor or given.dtype != torch.bool:
         return None
-    is_hidden = isinstance(filled, int | float) and filled <= LARGE
+    is_hidden = filled is not None and filled <= LARGE
     return _Mask(given, hides=function == "masked_fill") if is_hidden else None
 
 

@@ -17,6 +17,7 @@ from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import OtherAxis
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
+from gradinspect.torch_api.patching.classes import number_of
 
 LEAST_CALLS = 2  # of a line
 _PRODUCTS = frozenset(("matmul", "bmm", "baddbmm"))
@@ -61,7 +62,7 @@ class OtherAxisLog:
     def _is_shared_out(self, scores: torch.Tensor, dim: Any) -> bool:
         """Return whether a softmax of scores of a sequence with itself is along its rows."""
         shape = scores.shape
-        if not isinstance(dim, int) or dim not in (-2, len(shape) - 2) or shape[-1] != shape[-2] or shape[-1] < 2:
+        if number_of(dim) not in (-2, len(shape) - 2) or shape[-1] != shape[-2] or shape[-1] < 2:
             return False
         return self._behind(scores, _SCORES, _PRODUCTS.__contains__) != OUTSIDE
 

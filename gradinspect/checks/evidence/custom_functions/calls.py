@@ -15,6 +15,7 @@ from gradinspect.checks.evidence.custom_functions.kept_arguments import (
 )
 from gradinspect.checks.evidence.custom_functions.shrinking import shrunk
 from gradinspect.torch_api.modules import autograd_function_patch
+from gradinspect.torch_api.patching.classes import module_of
 from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.patching.patches import patched
@@ -70,7 +71,7 @@ class CustomCalls:
 
     def _note(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         name = f"{cls.__module__}.{cls.__qualname__}"
-        if name in self._calls or cls.__module__.startswith("torch.") or is_transforming():
+        if name in self._calls or module_of(cls).startswith("torch.") or is_transforming():
             return
         try:
             with plain_tensors_only(), without_grad():

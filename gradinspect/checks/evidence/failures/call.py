@@ -43,7 +43,7 @@ from gradinspect.checks.facts.failures import FailedCall, FailedIterator, Failed
 from gradinspect.checks.facts.value_flow import OUTSIDE, ancestors
 from gradinspect.errors import text_of
 from gradinspect.graph import Frame
-from gradinspect.recording.frames import is_own_file, line_record, source_line
+from gradinspect.recording.frames import is_own_file, line_of_step, line_record, source_line
 from gradinspect.recording.names.variables import isinstance_safely, own_variables
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import assignment_before, first_read, last_line
@@ -179,7 +179,7 @@ def _first_words(text: str) -> str:
 def _calls_torch(step: TracebackType) -> bool:
     """Return whether a statement names torch, or something that is defined there, and no other module."""
     packages = set[str]()
-    for node in _names_in(_file(step), step.tb_lineno):
+    for node in _names_in(_file(step), line_of_step(step)):
         while isinstance(node, ast.Attribute):
             node = node.value  # noqa: PLW2901  # the name that the chain begins with
         value = _value(node, step.tb_frame)
@@ -200,7 +200,7 @@ def _file(step: TracebackType) -> str:
 
 
 def _line(step: TracebackType, folder: Path) -> Frame:
-    return line_record(step.tb_frame.f_code, step.tb_lineno, folder)
+    return line_record(step.tb_frame.f_code, line_of_step(step), folder)
 
 
 def _raises(step: TracebackType) -> bool:
@@ -246,7 +246,7 @@ def _extremes(tensor: torch.Tensor) -> tuple[int, int] | None:
 
 def _refusing(step: TracebackType) -> Iterator[Optimizer]:
     """Yield the optimizers that a statement names."""
-    for node in _names_in(_file(step), step.tb_lineno):
+    for node in _names_in(_file(step), line_of_step(step)):
         for part in ast.walk(node):
             value = _value(part, step.tb_frame) if isinstance(part, ast.expr) else None
             if isinstance_safely(value, (Optimizer,)):
@@ -278,7 +278,7 @@ def _sparse(
 
 def _used_up(step: TracebackType, folder: Path) -> Iterator[FailedIterator]:
     """Yield the iterators that a statement names and an earlier line has read: one can be gone through once."""
-    file, line = _file(step), step.tb_lineno
+    file, line = _file(step), line_of_step(step)
     for node in _names_in(file, line):
         if not isinstance(node, ast.Name) or type(_value(node, step.tb_frame)) not in ITERATORS:
             continue
@@ -302,7 +302,7 @@ def _switched_off(call: int, flow: Dataflow, recorder: Recorder, folder: Path) -
 
 def _values(step: TracebackType) -> dict[str, Any]:
     """Return what a statement names, as it writes it."""
-    return {ast.unparse(node): _value(node, step.tb_frame) for node in _names_in(_file(step), step.tb_lineno)}
+    return {ast.unparse(node): _value(node, step.tb_frame) for node in _names_in(_file(step), line_of_step(step))}
 
 
 def _named(values: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
@@ -320,7 +320,7 @@ def _weights(values: Mapping[str, Any], layer: Layer | None) -> Iterator[tuple[s
 
 def _without_gradient(step: TracebackType, error: str) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the leaves of which a statement reads `.grad`, as Python refuses None there."""
-    for node in _names_in(_file(step), step.tb_lineno) if "'NoneType'" in error else ():
+    for node in _names_in(_file(step), line_of_step(step)) if "'NoneType'" in error else ():
         for part in ast.walk(node):
             is_read = isinstance(part, ast.Attribute) and part.attr == "grad"
             value = _value(part.value, step.tb_frame) if is_read else None  # type: ignore[attr-defined]  # it is one

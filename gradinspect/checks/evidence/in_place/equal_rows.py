@@ -87,6 +87,8 @@ class EqualRowsLog:
 
 def _has_rows(tensor: torch.Tensor) -> bool:
     """Return whether a tensor is a matrix of several rows and columns, which can be read."""
+    if tensor.is_nested:
+        return False  # and has no shape
     is_matrix = len(tensor.shape) > 1 and tensor.shape[0] > 1 and ops.numel(tensor) > tensor.shape[0]
     return is_matrix and ops.is_floating_point(tensor) and why_unread(tensor) is None
 

@@ -21,6 +21,7 @@ from gradinspect.graph import Frame
 from gradinspect.recording.values.magnitudes import UNREADABLE
 from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import module_of, number_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -60,10 +61,10 @@ class LostUpdateLog:
         """Copy what a step is about to change."""
         self._before = []
         some = [one for one in held_by(optimizer) if _is_looked_at(one)][:MOST_PARAMETERS]
-        if not some or seen.was_compiled or is_capturing() or not type(optimizer).__module__.startswith("torch.optim."):
+        if not some or seen.was_compiled or is_capturing() or not module_of(type(optimizer)).startswith("torch.optim."):
             return
         known = self._seen.setdefault(id(seen), LostUpdates(seen))
-        rates = [one for group in optimizer.param_groups if isinstance(one := group.get("lr"), int | float)]
+        rates = [one for group in optimizer.param_groups if (one := number_of(group.get("lr"))) is not None]
         rate = max(rates, default=0)
         if known.num_looked >= MOST_STEPS or rate == 0 or rate < known.rate:
             return

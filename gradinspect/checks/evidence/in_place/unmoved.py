@@ -34,6 +34,7 @@ from gradinspect.recording.values.magnitudes import (
 )
 from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import module_of, number_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -173,7 +174,7 @@ class UnmovedLog:
             if gradient_of(tensor) is None or rate == 0 or seen.was_compiled:
                 continue
             one.has_stepped, one.optimizer, one.rate = True, seen, rate
-            one.method, one.is_own = kind.__name__, not kind.__module__.startswith("torch.")
+            one.method, one.is_own = kind.__name__, not module_of(kind).startswith("torch.")
             if one.num_steps:
                 asked: tuple[tuple[_Question, PendingFigures | None], ...] = (
                     ("arrived", one.left),
@@ -289,8 +290,7 @@ def _rates(optimizer: Optimizer) -> dict[int, float | None]:
     """Return the learning rate of each parameter, by its id; None if it is kept on a device."""
     rates: dict[int, float | None] = {}
     for group in optimizer.param_groups:
-        rate = group.get("lr")
-        known = rate if isinstance(rate, int | float) else None
+        known = number_of(group.get("lr"))
         for one in group["params"]:
             rates.setdefault(id(one), known)
     return rates

@@ -33,6 +33,7 @@ from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, all_behind
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import number_of
 from gradinspect.torch_api.patching.originals import ops
 
 LEAST_CALLS = 2  # of a line
@@ -117,8 +118,9 @@ class AddedTermLog:
 
     def weighed(self, function: str, weight: Any) -> None:
         """Note a product with a number."""
-        if isinstance(weight, int | float) and weight:
-            self._weights[len(self._flow.calls)] = 1 / weight if function in _QUOTIENTS else float(weight)
+        known = number_of(weight)
+        if known:
+            self._weights[len(self._flow.calls)] = 1 / known if function in _QUOTIENTS else float(known)
 
     def added(self, function: str, first: torch.Tensor, second: torch.Tensor, number: int | None) -> None:
         """Look at the sum of two numbers that have a graph."""
@@ -288,7 +290,7 @@ class AddedTermLog:
 def _has_first(axes: Any, num_axes: int) -> bool:
     """Return whether axes, as a reduction is given them, have the first one."""
     given = axes if isinstance(axes, tuple | list) else (axes,)
-    return any(isinstance(axis, int) and axis in (0, -num_axes) for axis in given)
+    return any(number_of(axis) in (0, -num_axes) for axis in given)
 
 
 def _peeled(calls: Sequence[Call], read: Read) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-from gradinspect.recording.frames import user_frames
+from gradinspect.recording.frames import line_at, user_frames
 from gradinspect.recording.names.variables import local_variables
 from gradinspect.recording.source_structure import enclosing
 
@@ -48,7 +48,7 @@ def outer_passes(frame: FrameType) -> tuple[int, ...]:
 
 def _loops(frame: FrameType) -> Iterator[ast.For]:
     """Yield the loops around the line that a frame runs, the innermost first, within its function."""
-    for one in enclosing(frame.f_code.co_filename, frame.f_lineno):
+    for one in enclosing(frame.f_code.co_filename, line_at(frame)):
         if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             return
         if isinstance(one, ast.For):

@@ -24,6 +24,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from gradinspect.checks.evidence.rates.scheduler_sources import direction, told_at
 from gradinspect.recording.source_structure import calls_of, contains, enclosing
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import number_of
 from gradinspect.torch_api.patching.originals import ops
 
 LEAST_RECORDS = 3
@@ -117,6 +118,5 @@ def _number(metric: Any) -> float | None:
     if type(metric) is torch.Tensor and ops.numel(metric) == 1:
         with unobserved():
             metric = ops.item(ops.detach(metric))
-    if not isinstance(metric, int | float):
-        return None
-    return float(metric) if isfinite(metric) else None
+    known = number_of(metric)
+    return float(known) if known is not None and isfinite(known) else None

@@ -16,7 +16,8 @@ from gradinspect.checks.evidence.rates.scheduler_sources import MadeScheduler, m
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.facts.rates import OtherPace, PlateauOfBatches, ProgressRefused
 from gradinspect.graph import Frame
-from gradinspect.recording.frames import FrameTable, own_frame, source_line
+from gradinspect.recording.frames import FrameTable, line_at, own_frame, source_line
+from gradinspect.torch_api.patching.classes import module_of
 
 _Key: TypeAlias = tuple[ReferenceType[Any], int | None]  # a scheduler, and the frame that steps it
 
@@ -41,7 +42,7 @@ class ScheduleLog:
         caller = own_frame(frame)
         if caller is None:
             return
-        key, file, line = (ref(scheduler), number), caller.f_code.co_filename, caller.f_lineno
+        key, file, line = (ref(scheduler), number), caller.f_code.co_filename, line_at(caller)
         self._made[key] = self._origins.of(scheduler)
         if type(scheduler) is lr_scheduler.ReduceLROnPlateau:
             self._names[key] = one.name
@@ -90,4 +91,4 @@ class ScheduleLog:
 def _name(scheduler: Any) -> str:
     """Return the class of a scheduler of torch."""
     kind = type(scheduler)
-    return kind.__name__ if kind.__module__ == lr_scheduler.__name__ else ""
+    return kind.__name__ if module_of(kind) == lr_scheduler.__name__ else ""

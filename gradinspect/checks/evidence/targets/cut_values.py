@@ -23,6 +23,7 @@ from gradinspect.checks.facts.value_flow import OUTSIDE, first_behind
 from gradinspect.graph import Frame
 from gradinspect.recording.transparency.own_errors import OwnErrors
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.patching.classes import module_of
 from gradinspect.torch_api.patching.originals import ops
 
 LEAST_VALUES = 16
@@ -160,7 +161,7 @@ def _is_whole(function: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 def _floats(given: Any) -> torch.Tensor | None:
     """Return a number, a list or an array of them as a tensor, if they are floats."""
-    if type(given).__module__ == "numpy" and getattr(getattr(given, "dtype", None), "kind", "") == "f":
+    if module_of(type(given)) == "numpy" and getattr(getattr(given, "dtype", None), "kind", "") == "f":
         given = list(map(float, given.reshape(-1)[:MOST_ELEMENTS]))
     numbers = given if type(given) is list else [given]
     if not numbers or len(numbers) > MOST_ELEMENTS or any(type(one) is not float for one in numbers):

@@ -35,6 +35,7 @@ from gradinspect.recording.source_structure import enclosing, own_sources, spare
 from gradinspect.recording.source_text import lines_of
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.modules import own_buffers, own_parameters
+from gradinspect.torch_api.patching.classes import module_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import version_of
 
@@ -84,7 +85,7 @@ def _named(roots: Sequence[nn.Module]) -> dict[int, tuple[str, torch.Tensor]]:
     found: list[tuple[bool, int, str, torch.Tensor]] = []
     for root in roots:
         for path, module in named_modules(root):
-            is_of_torch = type(module).__module__.startswith("torch.")
+            is_of_torch = module_of(type(module)).startswith("torch.")
             for name, parameter in own_parameters(module).items():
                 if isinstance(parameter, torch.Tensor):
                     found.append((is_of_torch, id(parameter), f"{path}.{name}".lstrip("."), parameter))

@@ -37,6 +37,7 @@ from gradinspect.recording.frames import is_user_file, source_line
 from gradinspect.recording.names.variables import local_variables
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import lines_that_only_name, own_sources
+from gradinspect.recording.values.magnitudes import why_unread
 from gradinspect.torch_api.modes import Unobserved
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_leaf, known_version
@@ -475,7 +476,7 @@ def _has_nonzero(gradients: Iterable[torch.Tensor]) -> bool:
     """Return whether a gradient has an element that is not zero; unreadable ones count."""
     try:
         with Unobserved():
-            return any(bool(ops.item(ops.count_nonzero(gradient))) for gradient in gradients)
+            return any(why_unread(one) is not None or bool(ops.item(ops.count_nonzero(one))) for one in gradients)
     except (RuntimeError, NotImplementedError, TypeError):
         return True
 

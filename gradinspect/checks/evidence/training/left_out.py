@@ -26,6 +26,7 @@ from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import own_children, own_parameters
+from gradinspect.torch_api.patching.classes import module_of
 from gradinspect.torch_api.tensors import known_version
 
 LEAST_CALLS = 2
@@ -149,7 +150,7 @@ def _trains_a_layer(root: nn.Module, held: Collection[int]) -> bool:
 
 def _is_of_user(root: nn.Module) -> bool:
     """Return whether the program itself defines a model: that of a library may come with its weights."""
-    module = type(root).__module__
+    module = module_of(type(root))
     file = getattr(sys.modules.get(module), "__file__", None)
     return module.startswith("torch.nn.") or not isinstance(file, str) or is_own_file(file)
 

@@ -76,6 +76,7 @@ from gradinspect.recording.values.magnitudes import PendingFigures
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import registrations
+from gradinspect.torch_api.patching.classes import module_of
 from gradinspect.torch_api.patching.noticing import noticing
 from gradinspect.torch_api.patching.patches import patched
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
@@ -210,7 +211,7 @@ class TrainingLog:
     def method_of(self, leaf: torch.Tensor | None) -> str:
         """Name the class of torch's whose optimizer alone holds a leaf; nothing if it is another one, or several."""
         methods = [type(one.optimizer()) for one in self._optimizers.seen if id(leaf) in one.holds()]
-        is_known = len(methods) == 1 and methods[0].__module__.startswith("torch.optim.")
+        is_known = len(methods) == 1 and module_of(methods[0]).startswith("torch.optim.")
         return methods[0].__name__ if is_known else ""
 
     def has_stepped(self) -> bool:

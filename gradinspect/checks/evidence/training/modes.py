@@ -28,7 +28,7 @@ from gradinspect.checks.evidence.in_place.moving_statistics import BATCH_NORMS, 
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.facts.training import DropoutInEval, EvalTraining
 from gradinspect.graph import Frame
-from gradinspect.recording.frames import is_own_file
+from gradinspect.recording.frames import is_own_file, line_at
 from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.recording.names.variables import local_variables
 from gradinspect.recording.recorder import Recorder
@@ -199,9 +199,9 @@ def _has_no_statistics(module: nn.Module) -> bool:
 def _says_training(frame: FrameType) -> bool:
     """Return whether a line passes `training` to a dropout, or no such call is found there."""
     calls = [
-        one for around in enclosing(frame.f_code.co_filename, frame.f_lineno) for one in ast.walk(around)
+        one for around in enclosing(frame.f_code.co_filename, line_at(frame)) for one in ast.walk(around)
         if isinstance(one, ast.Call) and "dropout" in ast.unparse(one.func)
-        and one.lineno <= frame.f_lineno <= (one.end_lineno or one.lineno)
+        and one.lineno <= line_at(frame) <= (one.end_lineno or one.lineno)
     ]  # fmt: skip
     return not calls or any(
         len(one.args) > 2 or any(word.arg in ("training", None) for word in one.keywords) for one in calls

@@ -14,6 +14,7 @@ from gradinspect.checks.evidence.rates.factors import RateFactors
 from gradinspect.checks.evidence.training.gradient_use import gradient_of, held_by
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.recorder import Recorder
+from gradinspect.torch_api.patching.classes import module_of, number_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import version_of
 
@@ -188,7 +189,8 @@ class Optimizers:
         one.step = self.recorder.frames.number_of(frame)
         if not one.num_steps:
             one.name = name_of_optimizer(optimizer)
-            one.used = [rate for group in optimizer.param_groups if isinstance(rate := group.get("lr"), int | float)]
+            rates = (number_of(group.get("lr")) for group in optimizer.param_groups)
+            one.used = [rate for rate in rates if rate is not None]
         was_zero, one.was_zero = one.was_zero, one.was_zero and _is_zero(optimizer)
         if was_zero and not one.was_zero and not self._others_learn(one):
             one.num_late = one.num_steps if one.num_scheduled == 1 and one.num_steps >= LEAST_LATE else 0
@@ -284,8 +286,8 @@ class Optimizers:
 
 def largest_rate(optimizer: Optimizer) -> float | None:
     """Return the largest learning rate of an optimizer; None if it is kept on a device."""
-    rates = [group.get("lr") for group in optimizer.param_groups]
-    numbers = [rate for rate in rates if isinstance(rate, int | float)]
+    rates = [number_of(group.get("lr")) for group in optimizer.param_groups]
+    numbers = [rate for rate in rates if rate is not None]
     return max(numbers) if numbers and len(numbers) == len(rates) else None
 
 
@@ -293,8 +295,8 @@ def lost_eps(optimizer: Optimizer | None, key: int) -> float | None:
     """Return the eps by which a step divides a parameter, if it is 0 in the parameter's dtype."""
     for group in () if optimizer is None else optimizer.param_groups:
         tensor = next((one for one in group["params"] if id(one) == key), None)
-        eps = group.get("eps")
-        if tensor is not None and isinstance(eps, float) and ops.is_floating_point(tensor):
+        eps = number_of(group.get("eps"))
+        if tensor is not None and eps is not None and ops.is_floating_point(tensor):
             return (
                 eps
                 if eps and eps < torch.finfo(tensor.dtype).smallest_normal * torch.finfo(tensor.dtype).eps / 2
@@ -305,7 +307,7 @@ def lost_eps(optimizer: Optimizer | None, key: int) -> float | None:
 
 def _kept_gradient(optimizer: Optimizer) -> str | None:
     """Return the key under which an optimizer of the program keeps a gradient itself, and no copy of it."""
-    if type(optimizer).__module__.startswith("torch.optim"):
+    if module_of(type(optimizer)).startswith("torch.optim"):
         return None
     for tensor in held_by(optimizer):
         gradient, state = gradient_of(tensor), optimizer.state.get(tensor)
@@ -326,9 +328,10 @@ def _is_same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _is_zero(optimizer: Optimizer) -> bool:
     """Return whether every group of an optimizer of torch has the learning rate 0."""
-    if not type(optimizer).__module__.startswith("torch.optim"):
+    if not module_of(type(optimizer)).startswith("torch.optim"):
         return False
-    return all(bool(group.get("lr", 1.0) == 0) for group in optimizer.param_groups)
+    rates = [group.get("lr", 1.0) for group in optimizer.param_groups]
+    return all(bool(rate == 0) if isinstance(rate, torch.Tensor) else number_of(rate) == 0 for rate in rates)
 
 
 def _values(state: Any) -> list[Any]:

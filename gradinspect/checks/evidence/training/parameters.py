@@ -46,6 +46,7 @@ from gradinspect.recording.names.names import all_parameters, named_modules
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.magnitudes import PendingFigures
 from gradinspect.torch_api.modules import own_parameters
+from gradinspect.torch_api.patching.classes import module_of
 from gradinspect.torch_api.patching.originals import ops
 
 NUM_BACKWARDS = 2  # in which flags are looked for
@@ -208,7 +209,7 @@ class ParameterLog:
     def _parameters_of_layers(self) -> Iterator[torch.Tensor]:
         for root in self._recorder.called_modules():
             for _, module in named_modules(root):
-                if type(module).__module__.startswith("torch.nn."):
+                if module_of(type(module)).startswith("torch.nn."):
                     yield from (one for one in own_parameters(module).values() if one is not None)
 
     def _ineffective_flags(self) -> Iterator[IneffectiveFlag]:

@@ -63,6 +63,7 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
+from gradinspect.torch_api.patching.classes import module_of
 from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
 from gradinspect.torch_api.weak import HiddenRef
 from gradinspect.units import format_count
@@ -388,7 +389,7 @@ class GradientCuts:
             without = [tensor for tensor in held if tensor.requires_grad and is_leaf(tensor) and tensor.grad is None]
             self._filled |= {id(tensor) for tensor in held if tensor.grad is not None}
             self._idle.stepped(optimizer)
-            if not type(optimizer).__module__.startswith("torch.optim"):  # it may be given the gradients
+            if not module_of(type(optimizer)).startswith("torch.optim"):  # it may be given the gradients
                 without = [tensor for tensor in without if id(tensor) not in self.reached]
             self._last_calls[id(optimizer)] = self._num_calls
             self._want(without, held, lambda: self._step(optimizer), sys._getframe(1), id(optimizer))

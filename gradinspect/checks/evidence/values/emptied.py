@@ -17,7 +17,7 @@ from typing import Any
 from torch.nn.utils import clip_grad
 
 from gradinspect.checks.facts.training import EmptiedIterator
-from gradinspect.recording.frames import is_own_file, source_line
+from gradinspect.recording.frames import is_own_file, line_at, source_line
 from gradinspect.recording.names.variables import local_variables
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.source_structure import assignment_before, enclosing
@@ -71,7 +71,7 @@ class EmptiedIterators:
 
 def _first_arguments(frame: FrameType) -> Iterator[str]:
     """Yield what the calls of a clipping function on a line are given first."""
-    for node in enclosing(frame.f_code.co_filename, frame.f_lineno):
+    for node in enclosing(frame.f_code.co_filename, line_at(frame)):
         match node:
             case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name), args=[first, *_]) if "clip_grad" in name:
                 yield ast.unparse(first)

@@ -33,9 +33,16 @@ _PRODUCTS = frozenset(("mul", "multiply", "rmul", "imul"))
 
 def is_small_and_readable(tensor: torch.Tensor, most_elements: int) -> bool:
     """Return whether reading the values of a tensor on the CPU changes nothing and takes little time."""
-    if torch.jit.is_tracing() or tensor.layout is not torch.strided or why_unread(tensor) is not None:
+    if torch.jit.is_tracing() or tensor.layout is not torch.strided or tensor.is_nested:
+        return False
+    if _has_no_reductions(tensor.dtype) or why_unread(tensor) is not None:
         return False
     return 0 < int(ops.numel(tensor)) <= most_elements
+
+
+def _has_no_reductions(dtype: torch.dtype) -> bool:
+    """Return whether torch has little but casts for a dtype, as for floats of 8 bits."""
+    return bool(dtype.is_floating_point) and dtype.itemsize == 1
 
 
 class SizeLimit:
