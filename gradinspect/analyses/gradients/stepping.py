@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from gradinspect.analyses.selection.name_patterns import matching_names
 from gradinspect.analyses.structure.node_names import named_nodes
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, Record, argument_name
+from gradinspect.graph import Graph, Record, Size, argument_name
 from gradinspect.units import parse_whole
 
 Check: TypeAlias = Literal["equal", "differs", "watched", "leaf"]
@@ -19,7 +19,7 @@ Number: TypeAlias = float | int | bool | str  # a str is a complex number
 class TensorPreview(Record, frozen=True, kw_only=True):
     """A tensor for display: its statistics, and all values if it is small."""
 
-    shape: tuple[int, ...]
+    shape: tuple[Size, ...]
     dtype: str
     values: tuple[Number, ...] | None = None  # in row-major order; None if there are too many or they cannot be read
     norm: float | None = None  # None for an empty or non-numeric tensor
@@ -30,8 +30,9 @@ class TensorPreview(Record, frozen=True, kw_only=True):
 
     @property
     def num_elements(self) -> int:
-        """The number of elements."""
-        return prod(self.shape)
+        """The number of elements; 0 for one whose rows differ in length, of which no figures are taken."""
+        known = [size for size in self.shape if isinstance(size, int)]
+        return prod(known) if len(known) == len(self.shape) else 0
 
     @property
     def is_zero(self) -> bool:

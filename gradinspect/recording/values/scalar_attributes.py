@@ -73,4 +73,9 @@ def _plain_literal(value: Any, kind: type) -> Scalar:
 def _plain_int(value: int) -> int | str:
     if 2**63 <= value < 2**64:
         return value - 2**64
-    return value if -(2**63) <= value < 2**63 else str(value)
+    if -(2**63) <= value < 2**63:
+        return value
+    try:
+        return str(value)
+    except ValueError:  # more digits than Python writes, which is a limit that programs may lower
+        return f"an integer of {value.bit_length()} bits"

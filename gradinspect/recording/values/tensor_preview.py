@@ -6,9 +6,10 @@ from typing import Any
 import torch
 
 from gradinspect.analyses.gradients.stepping import SavedPreview, TensorPreview
-from gradinspect.graph import Node, SavedValue
+from gradinspect.graph import Node, SavedValue, Size
 from gradinspect.recording.values.magnitudes import dense_of, magnitudes_of
 from gradinspect.recording.values.saved import raw_tensor
+from gradinspect.recording.values.tensors import sizes_of
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import is_released, plain_tensors_only
 
@@ -17,19 +18,19 @@ MAX_VALUES = 64
 
 def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> TensorPreview:
     """Compute a tensor's statistics, and its values if there are few. What cannot be read is left out."""
-    shape: tuple[int, ...] = ()
+    shape: tuple[Size, ...] = ()
     dtype = str(tensor.dtype).removeprefix("torch.")
     try:
         with plain_tensors_only(), without_grad():
-            shape = tuple(map(int, tensor.shape))
-            if is_released(tensor):
+            shape = sizes_of(tensor)
+            if is_released(tensor) or not all(isinstance(size, int) for size in shape):
                 return TensorPreview(shape=shape, dtype=dtype)
             return _numbers(ops.detach(tensor), shape, dtype, max_values)
     except (RuntimeError, NotImplementedError, TypeError):
         return TensorPreview(shape=shape, dtype=dtype)
 
 
-def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_values: int) -> TensorPreview:
+def _numbers(tensor: torch.Tensor, shape: tuple[Size, ...], dtype: str, max_values: int) -> TensorPreview:
     dense = dense_of(tensor)
     if not ops.numel(dense):
         return TensorPreview(shape=shape, dtype=dtype, values=())

@@ -74,10 +74,7 @@ class TensorInfoTable:
             return self._make(("?",), "unknown", "unknown", subclass=self._class_name(tensor))
 
     def _of_strange_tensor(self, tensor: torch.Tensor) -> TensorInfo:
-        try:
-            shape: tuple[Any, ...] = tuple(tensor.shape)
-        except RuntimeError:  # a strided nested tensor
-            shape = _nested_shape(tensor)
+        shape = sizes_of(tensor)
         layout = "nested" if tensor.is_nested else self._name(tensor.layout)
         subclass = self._class_name(tensor)
         info = self._make(shape, tensor.dtype, tensor.device, layout, subclass)
@@ -112,6 +109,14 @@ class TensorInfoTable:
 def plain_size(size: Any) -> Size:
     """Convert a size to an int, or to its symbol without evaluating it."""
     return size if type(size) is int else str(size)
+
+
+def sizes_of(tensor: torch.Tensor) -> tuple[Size, ...]:
+    """Read a tensor's shape; a size that is not one number is its symbol."""
+    try:
+        return tuple(plain_size(size) for size in tensor.shape)
+    except RuntimeError:  # a strided nested tensor
+        return _nested_shape(tensor)
 
 
 def _nested_shape(tensor: torch.Tensor) -> tuple[Size, ...]:

@@ -95,3 +95,9 @@ def test_a_list_that_cannot_be_iterated_is_read_as_a_list() -> None:
     items = OBJECTS["BadList"]([1, OBJECTS["BadList"]([2])])
 
     assert saved_value("s", items).value == (1, "(2)")
+
+
+def test_an_integer_longer_than_python_writes_has_its_size() -> None:
+    """Python refuses to write more than 4,300 digits, and programs may lower that."""
+    assert plain_scalar(10**5000) == "an integer of 16610 bits"
+    assert plain_scalar([-(10**5000), 2**70]) == "(an integer of 16610 bits, 1180591620717411303424)"

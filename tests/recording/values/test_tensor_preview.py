@@ -1,5 +1,6 @@
 """Numbers and values of a live tensor."""
 
+import warnings
 from typing import Any
 
 import pytest
@@ -65,6 +66,19 @@ def test_what_cannot_be_read_has_a_shape_only() -> None:
 
     assert show_tensor(torch.ones(2, 3, device="meta")) == TensorPreview(shape=(2, 3), dtype="float32")
     assert show_tensor(gone) == TensorPreview(shape=(3,), dtype="float32")
+
+
+@pytest.mark.parametrize(("layout", "shape"), [(torch.jagged, (2, "j", 4)), (torch.strided, (2, "*", 4))])
+def test_a_nested_tensor_has_a_size_that_is_no_number(layout: torch.layout, shape: tuple[int | str, ...]) -> None:
+    """No figures are taken of it, and it counts as neither empty nor zero."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nested = torch.nested.nested_tensor([torch.zeros(2, 4), torch.zeros(3, 4)], layout=layout)
+    preview = show_tensor(nested)
+
+    assert tuple(size.rstrip("0123456789") if isinstance(size, str) else size for size in preview.shape) == shape
+    assert preview == TensorPreview(shape=preview.shape, dtype="float32")
+    assert not preview.is_zero
 
 
 def test_what_a_node_saves_is_shown_by_name() -> None:

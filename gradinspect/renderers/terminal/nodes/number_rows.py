@@ -15,7 +15,9 @@ def value_lines(tensor: TensorPreview, num_cells: int, max_lines: int = MAX_LINE
         return None
     words = [_number(value) for value in tensor.values]
     widest = max(map(len, words))
-    lines = list(_block([word.rjust(widest) for word in words], tensor.shape, ""))
+    lines = list(
+        _block([word.rjust(widest) for word in words], [size for size in tensor.shape if isinstance(size, int)], "")
+    )
     fits = len(lines) <= max_lines and all(len(line) <= num_cells for line in lines)
     return lines if fits else None
 
