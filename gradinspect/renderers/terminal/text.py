@@ -195,13 +195,15 @@ def _named_tail(name: str, head: str, num_cells: int, ellipsis: str) -> str:
 def _both_ends(name: str, head: str, num_cells: int, ellipsis: str) -> str:
     """Keep the first part and as many of the last as fit, `down1…double_conv.1`; "" if that cannot be.
 
-    An index keeps the name before it. The head of all names is no first part.
+    An index keeps the name before it. The head of all names is no first part, unless an index or the last part follows.
     """
-    parts = name.removeprefix(head).split(".")
-    if DIGITS.fullmatch(parts[0]) or "  " in name:
+    without, parts = name.removeprefix(head), name.split(".")
+    if "  " in name or DIGITS.fullmatch(parts[0]):
         return ""
+    is_headless = without != name and "." in without and not DIGITS.fullmatch(without.partition(".")[0])
+    parts = without.split(".") if is_headless else parts
     num_first = 1 + sum(1 for _ in takewhile(DIGITS.fullmatch, parts[1:]))
-    start = (ellipsis if name.startswith(head) and head else "") + ".".join(parts[:num_first]) + ellipsis
+    start = (ellipsis if is_headless else "") + ".".join(parts[:num_first]) + ellipsis
     ends = (parts[at:] for at in range(num_first + 1, len(parts)) if not DIGITS.fullmatch(parts[at]))
     return next((cut for end in ends if cell_len(cut := start + ".".join(end)) <= num_cells), "")
 

@@ -176,6 +176,11 @@ def test_a_long_name_keeps_its_first_part_where_another_has_the_same_end() -> No
         "down1-4…double_conv.1,4.bias",
         "layers.0-5…double_conv.1,4.bias",
     ]
+    assert shorten_apart(names[:3], 36, "…") == [
+        "up1-4.conv.double_conv.1,4.weight",
+        "down1-4…double_conv.1,4.weight",
+        "…double_conv.1,4.bias",
+    ]
 
 
 def test_the_last_part_alone_is_too_long() -> None:
