@@ -6,10 +6,8 @@ packages count as the user's: the line of a model in `transformers` says more th
 
 import os
 import re
-import site
-import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from os import getcwd
 from os.path import abspath
 from pathlib import Path, PureWindowsPath
@@ -19,47 +17,26 @@ from types import CodeType, FrameType, TracebackType
 import torch
 
 from gradinspect.graph import Frame
+from gradinspect.recording.installed_packages import (
+    ENVIRONMENT,
+    folder_of_packages,
+    normal_case,
+    package_of,
+    with_links,
+)
 from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.recording.source_text import line_of, remember_loader
 from gradinspect.torch_api.dynamo import is_generated, uncompiled
 
-# Paths that differ in case only, as in the drive letter on Windows, are the same file.
-_normal: Callable[[str], str] = os.path.normcase if os.name == "nt" else str
 HANDLER = "__torch_function__"  # what torch calls in place of a function of its own
 _STACK_LINE = re.compile(r'^ *File "(.+)", line (\d+), in (.+)$', re.MULTILINE)  # as tracebacks are printed
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows starts
 
 
-def _folders(paths: Iterable[str | Path | None]) -> tuple[str, ...]:
-    """Return prefixes that end with the separator, also of what links lead to, the longest first."""
-    known = [os.path.abspath(path) for path in paths if path]  # noqa: PTH100  # resolve() is what comes next
-    every = dict.fromkeys(_normal(os.path.join(path, "")) for one in known for path in (one, os.path.realpath(one)))  # noqa: PTH118
-    return tuple(sorted(every, key=len, reverse=True))
-
-
-def _where_packages_are() -> tuple[str, ...]:
-    """Return the folders of installed packages: of this environment, its base, Debian's own and the user's.
-
-    Not every folder of that name: a program may live in one.
-    """
-    paths = sysconfig.get_paths()
-    return _folders(
-        (
-            paths["purelib"],
-            paths["platlib"],
-            *site.getsitepackages(
-                list(dict.fromkeys((sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)))
-            ),
-            site.getusersitepackages(),
-        )
-    )
-
-
-_INSTALLED = _where_packages_are()
-_FOREIGN = _folders(
+_FOREIGN = with_links(
     (Path(torch.__file__).parent, Path(torch.__file__).parent.parent / "torchgen", Path(__file__).parent.parent)
 )
-_STDLIB = _folders((*map(sysconfig.get_path, ("stdlib", "platstdlib")), Path(os.__file__).parent))
+_STDLIB = with_links((*map(sysconfig.get_path, ("stdlib", "platstdlib")), Path(os.__file__).parent))
 
 
 # Frames from here outward run the program, and are ours.
@@ -70,16 +47,12 @@ RUNNERS = tuple(
 
 
 # What runs the cells of a notebook and the tests of a suite: its frames do not belong to the program.
-_HARNESSES = tuple(
-    _normal(os.path.join(folder, name, ""))  # noqa: PTH118  # Path drops the trailing separator
-    for folder in _INSTALLED
-    for name in ("_pytest", "pluggy", "IPython", "ipykernel", "marimo")
-)
+_HARNESSES = frozenset(("_pytest", "pluggy", "IPython", "ipykernel", "marimo"))
 
 
 def is_runner(file: str) -> bool:
     """Return whether a file runs programs, so that frames from it outward are not the user's."""
-    return file in RUNNERS or _normal(file).startswith(_HARNESSES)
+    return file in RUNNERS or package_of(file) in _HARNESSES
 
 
 _UNKNOWN = object()
@@ -253,7 +226,7 @@ def line_record(code: CodeType, line: int, base_folder: Path, caller: int | None
         function=code.co_qualname,
         code=line_of(code.co_filename, line),
         caller=caller,
-        is_library=_normal(code.co_filename).startswith(_INSTALLED),
+        is_library=folder_of_packages(code.co_filename) is not None,
     )
 
 
@@ -273,15 +246,15 @@ def is_user_file(file: str) -> bool:
     """Return whether a file belongs to the user's program, rather than torch, the standard library or us."""
     if file.startswith("<"):
         return not file.startswith(("<frozen", "<__", "<eval_with_key>"))
-    path = _normal(file)
+    path = normal_case(file)
     if path.startswith(_FOREIGN):
         return False
-    return path.startswith(_INSTALLED) or not path.startswith(_STDLIB)
+    return path.startswith(ENVIRONMENT) or not path.startswith(_STDLIB)
 
 
 def is_own_file(file: str) -> bool:
     """Return whether a file belongs to the program itself, rather than an installed package."""
-    return is_user_file(file) and not _normal(file).startswith(_INSTALLED)
+    return is_user_file(file) and folder_of_packages(file) is None
 
 
 def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
@@ -349,10 +322,10 @@ def this_folder() -> Path:
 
 
 def short_file_name(file: str, base_folder: Path) -> str:
-    """Name a file without its machine: relative to site-packages or the base folder, else by its last two parts."""
-    for folder in _INSTALLED:
-        if _normal(file).startswith(folder):
-            return Path(file[len(folder) :]).as_posix()
+    """Name a file without its machine: relative to where packages are or to the base folder, else by two parts."""
+    folder = folder_of_packages(file)
+    if folder is not None:
+        return Path(file[len(folder) :]).as_posix()
     cell = cell_name(file)
     if cell is not None or file.startswith("<"):
         return cell or file

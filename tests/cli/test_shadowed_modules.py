@@ -235,3 +235,21 @@ def test_a_program_with_its_own_copy_of_what_torch_imports(words: tuple[str, ...
     done = gradinspect(*words, "train.py", cwd=tmp_path, PYTHONPATH="lib")
 
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_a_package_on_the_search_path_is_no_file_of_the_program(tmp_path: Path) -> None:
+    """As one in the environment, it is named with the program's line that called it, in each verb."""
+    info = tmp_path / "lib" / "mixing-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "RECORD").write_text("mixing/__init__.py,,\nmixing-1.0.dist-info/RECORD,,\n")
+    (tmp_path / "lib" / "mixing").mkdir()
+    (tmp_path / "lib" / "mixing" / "__init__.py").write_text("def mix(x):\n    return (x * x).exp()\n")
+    (tmp_path / "train.py").write_text(
+        "import torch\nfrom mixing import mix\nmix(torch.ones(2, requires_grad=True)).sum().backward()\n"
+    )
+    for verb in ("trace", "fit"):
+        done = gradinspect(verb, "train.py", cwd=tmp_path, PYTHONPATH="lib")
+
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "called at train.py:3" in done.stdout

@@ -66,6 +66,7 @@ class Origin(Record, frozen=True):
     module: str = ""  # "encoder.0.linear"
     line: str = ""  # "train.py:22"
     code: str = ""
+    called_at: str = ""  # of the moment of a peak, in an installed package: "train.py:9  x = rearrange(x)"
     is_outermost: bool = False  # the module is the one whose path is ""
     is_compiled: bool = False  # in a function under torch.compile, where modules are not followed
 

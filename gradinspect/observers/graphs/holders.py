@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
-from gradinspect.recording.frames import is_user_file, line_name, user_frames
+from gradinspect.recording.frames import is_own_file, line_name, user_frames
 from gradinspect.recording.names.variables import isinstance_safely, local_variables
 from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.recording.source_text import line_of, lines_of
@@ -150,9 +150,7 @@ def _is_of_user(module: Any) -> bool:
     file = getattr(module, "__file__", None)
     if file is None and module.__name__ == "__main__":
         return True  # of a notebook, or at a prompt
-    if not isinstance(file, str) or not is_user_file(file):
-        return False
-    return "site-packages" not in file and "dist-packages" not in file
+    return isinstance(file, str) and is_own_file(file)
 
 
 _HOLDS_NOTHING = (str, bytes, int, float, complex, NoneType, ModuleType, type)

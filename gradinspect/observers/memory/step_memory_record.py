@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from gradinspect.analyses.memory.step import (
     KINDS,
@@ -82,7 +83,7 @@ def _on_device(ledger: Ledger, origins: "_Origins") -> DeviceSteps:
         StepPeak(
             number=step,
             peak_bytes=of_step.num_bytes,
-            at=origins.of(of_step.maker),
+            at=origins.moment(of_step.maker),
             end_bytes=ledger.end_bytes.get(step, ledger.num_bytes),
             held_bytes=ledger.held_bytes.get(step, 0),
         )
@@ -92,7 +93,7 @@ def _on_device(ledger: Ledger, origins: "_Origins") -> DeviceSteps:
     return DeviceSteps(
         on=ledger.device,
         peak_bytes=0 if peak is None else peak.num_bytes,
-        at=Origin(step=0, phase="setup") if peak is None else origins.of(peak.maker),
+        at=Origin(step=0, phase="setup") if peak is None else origins.moment(peak.maker),
         alive=_rows(ledger, origins),
         steps=tuple(steps),
         curve=tuple(
@@ -177,13 +178,24 @@ class _Origins:
         self._base_folder = run.base_folder
         self._paths = CalledPaths(run.recorder, names)
 
+    def moment(self, maker: StorageMaker) -> Origin:
+        """Describe who made the last storage before a peak, with the program's line that called a library's."""
+        origin, frames, frame = self.of(maker), self._recorder.frames, self._frame_of(maker)
+        own = None if frame is None else frames.own_number(frame)
+        if own is None or own == frame:
+            return origin
+        return replace(origin, called_at=frames.describe(own))
+
+    def _frame_of(self, maker: StorageMaker) -> int | None:
+        if maker.frame is None and maker.sequence_nr not in (None, ACCUMULATE_GRAD_NR):
+            return self._recorder.frame_of(maker.sequence_nr)
+        return maker.frame
+
     def of(self, maker: StorageMaker, owner: str | None = None) -> Origin:
         """Describe a maker; a parameter's gradient and state belong to the parameter's own module."""
-        frame, call = maker.frame, maker.call
-        is_of_forward = maker.sequence_nr not in (None, ACCUMULATE_GRAD_NR)
-        if is_of_forward and maker.sequence_nr is not None:
-            frame = frame if frame is not None else self._recorder.frame_of(maker.sequence_nr)
-            call = call if call is not None else self._recorder.call_of(maker.sequence_nr)
+        frame, call = self._frame_of(maker), maker.call
+        if call is None and maker.sequence_nr not in (None, ACCUMULATE_GRAD_NR):
+            call = self._recorder.call_of(maker.sequence_nr)
         if owner is None and call is not None:
             owner = self._paths.of(call)
         record = self._recorder.frames.record(frame, self._base_folder)

@@ -102,9 +102,10 @@ def shorten_apart(
     """Shorten names that are too wide, so that no two different ones become alike.
 
     The end of a dotted name tells it from its neighbors, so parts are cut from its start: `…h.11.mlp.weight`. Where
-    that would make two alike, or leave only indices to tell them apart, each of their parts keeps its start, but for
-    what all names begin with: `…feed….0-3.norm`; where these are alike too, both are cut in other places, and numbered
-    if they differ nowhere that can be shown.
+    that would make two alike, or leave only indices to tell them apart, one part is cut, `vision_back….norm`, or what
+    is between the first one and the end: `down1…conv.weight`. Where these are alike, each of their parts keeps its
+    start, but for what all names begin with: `…feed….0-3.norm`; where these are alike too, both are cut in other
+    places, and numbered if they differ nowhere that can be shown.
 
     Args:
         names: Those that stand below each other.
@@ -139,11 +140,15 @@ def _cuts(name: str, head: str, num_cells: int, ellipsis: str) -> Iterator[str]:
 
 def _dotted_cuts(name: str, head: str, num_cells: int, ellipsis: str) -> list[str]:
     """Return a dotted name without its first parts, without the head of all names, and with the start of each part."""
-    starts = _starts(name.removeprefix(head), num_cells - cell_len(ellipsis), ellipsis) if head else ""
+    headless = _starts(name.removeprefix(head), num_cells - cell_len(ellipsis), ellipsis) if head else ""
+    starts = [headless and ellipsis + headless, _starts(name, num_cells, ellipsis)]
+    first = starts[0] or starts[1]
     cuts = (
         _named_tail(name, head, num_cells, ellipsis),
-        starts and ellipsis + starts,
-        _starts(name, num_cells, ellipsis),
+        first if first.count(ellipsis) == 1 + bool(headless) else "",  # one part was cut
+        _both_ends(name, head, num_cells, ellipsis),
+        _end_of_long(name, num_cells, ellipsis),
+        *starts,
         _tail(name, num_cells, ellipsis),
     )
     return [cut for cut in dict.fromkeys(cuts) if cut]
@@ -185,6 +190,31 @@ def _named_tail(name: str, head: str, num_cells: int, ellipsis: str) -> str:
     if not DIGITS.fullmatch(index):
         return tail
     return ellipsis + rest if rest and head.startswith(name.removesuffix(rest)) else ""
+
+
+def _both_ends(name: str, head: str, num_cells: int, ellipsis: str) -> str:
+    """Keep the first part and as many of the last as fit, `down1…double_conv.1`; "" if that cannot be.
+
+    An index keeps the name before it. The head of all names is no first part, unless an index or the last part follows.
+    """
+    without, parts = name.removeprefix(head), name.split(".")
+    if "  " in name or DIGITS.fullmatch(parts[0]):
+        return ""
+    is_headless = without != name and "." in without and not DIGITS.fullmatch(without.partition(".")[0])
+    parts = without.split(".") if is_headless else parts
+    num_first = 1 + sum(1 for _ in takewhile(DIGITS.fullmatch, parts[1:]))
+    start = (ellipsis if is_headless else "") + ".".join(parts[:num_first]) + ellipsis
+    ends = (parts[at:] for at in range(num_first + 1, len(parts)) if not DIGITS.fullmatch(parts[at]))
+    return next((cut for end in ends if cell_len(cut := start + ".".join(end)) <= num_cells), "")
+
+
+def _end_of_long(name: str, num_cells: int, ellipsis: str) -> str:
+    """Keep the start of the last part, if this alone is too wide, as the name of a class; "" if that says little."""
+    last = name.rpartition(".")[2]
+    room = num_cells - cell_len(ellipsis)
+    if last == name or "  " in name or cell_len(last) <= room or room < MIN_CELLS + cell_len(ellipsis):
+        return ""
+    return ellipsis + cut_end(last, room, ellipsis)
 
 
 def _starts(name: str, num_cells: int, ellipsis: str) -> str:

@@ -161,7 +161,7 @@ def test_a_line_of_bars_where_there_is_no_room() -> None:
     assert lines(steps_of(*norms), unicode=False)[-1].endswith("  *=-0 !#_")
 
 
-def test_the_bars_of_few_calls_give_way_before_names_are_cut() -> None:
+def test_the_middle_of_few_calls_gives_way_before_names_are_cut() -> None:
     """They say little that the first and the last call do not; those of many calls stay."""
     names = [f"transformer.h.{block}.attention.weight" for block in range(6)]
     calls: list[dict[str, float | None]] = [
@@ -169,7 +169,7 @@ def test_the_bars_of_few_calls_give_way_before_names_are_cut() -> None:
     ]
 
     assert folded_lines(blocks_of(*calls[:4]))[1].startswith("transformer.h.0-5.attention.weight ×6 ")
-    assert folded_lines(blocks_of(*calls[:4]))[-1] == "not shown at this width: #1..4"
+    assert folded_lines(blocks_of(*calls[:4]))[-1] == "not shown at this width: #2, #3"
     assert folded_lines(blocks_of(*calls))[0].endswith("#6     #1..6")
 
 

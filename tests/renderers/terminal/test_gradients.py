@@ -85,12 +85,12 @@ def test_flow_and_parameters() -> None:
     assert [line.plain for line in page.parameters(rows, 1)] == snapshot(
         [
             "gradient of                norm       max   /weight  1e-1    log    1e+0",
-            "w (from 2)              1.0e+00   1.0e+00   5.0e-01  ███████████████████",
+            "w (sum of 2)            1.0e+00   1.0e+00   5.0e-01  ███████████████████",
             "1 more leaf: --full",
         ]
     )
     assert [line.plain for line in GradientsPage(width=72, unicode=False).parameters(rows, None)][1:] == snapshot(
-        ["w (from 2)              1.0e+00   1.0e+00   5.0e-01  ###################", "b                          none"]
+        ["w (sum of 2)            1.0e+00   1.0e+00   5.0e-01  ###################", "b                          none"]
     )
 
 

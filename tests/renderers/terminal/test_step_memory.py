@@ -50,6 +50,16 @@ def test_the_moment_comes_next_and_what_is_not_counted_last() -> None:
     assert " ".join(lines[lines.index("A note.") + 1 :]).startswith("Not counted: scratch memory inside kernels")
 
 
+def test_a_line_of_a_package_is_followed_by_the_programs_own() -> None:
+    """A peak in an installed package was reached from a line of the program."""
+    at = replace(AT, line="einops/_backends.py:96", code="return x.reshape(shape)", called_at="model.py:63  x = mix(x)")
+    lines = [
+        line.plain for line in StepMemoryPage(width=80, unicode=True).lines(replace(MEMORY, at=at), None, "module")
+    ]
+
+    assert lines[2:4] == ["  einops/_backends.py:96  return x.reshape(shape)", "    called at model.py:63  x = mix(x)"]
+
+
 def test_what_would_have_to_go_is_listed_only_where_it_does_not_fit() -> None:
     """With its share of the peak."""
     assert "To fit, 1.0 MiB of this would have to go:" in page(2**21)

@@ -160,3 +160,31 @@ def test_a_sentence_breaks_no_name_at_its_hyphen() -> None:
     lines = [line.plain for line in Page(width=30).wrapped("forward of step 2, module transformer.h.0-11.mlp")]
 
     assert lines == ["forward of step 2, module", "  transformer.h.0-11.mlp"]
+
+
+def test_a_long_name_keeps_its_first_part_where_another_has_the_same_end() -> None:
+    """What stands between them is left out, and no index without the name before it."""
+    names = [
+        "up1-4.conv.double_conv.1,4.weight",
+        "down1-4.maxpool_conv.1.double_conv.1,4.weight",
+        "down1-4.maxpool_conv.1.double_conv.1,4.bias",
+        "layers.0-5.maxpool_conv.1.double_conv.1,4.bias",
+    ]
+    assert shorten_apart(names, 36, "…") == [
+        "up1-4.conv.double_conv.1,4.weight",
+        "down1-4…double_conv.1,4.weight",
+        "down1-4…double_conv.1,4.bias",
+        "layers.0-5…double_conv.1,4.bias",
+    ]
+    assert shorten_apart(names[:3], 36, "…") == [
+        "up1-4.conv.double_conv.1,4.weight",
+        "down1-4…double_conv.1,4.weight",
+        "…double_conv.1,4.bias",
+    ]
+
+
+def test_the_last_part_alone_is_too_long() -> None:
+    """It keeps its start, which says more than the starts of all the parts before it."""
+    names = ["layers.0-5.enc_self_attn.ScaledDotProductAttention", "layers.0-5.enc_self_attn.W_V", "linear"]
+
+    assert shorten_apart(names, 24, "…") == ["…ScaledDotProductAttent…", "…enc_self_attn.W_V", "linear"]

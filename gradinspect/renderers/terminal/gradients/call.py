@@ -105,7 +105,7 @@ class GradientsPage(Page):
         """Yield one row per leaf: the gradient that was accumulated into it."""
         has_updates = any(row.update_norm is not None for row in rows)
         shown = rows[:max_rows]
-        names = [row.name + (f" (from {row.num_added:,})" if row.num_added > 1 else "") for row in shown]
+        names = [row.name + (f" (sum of {row.num_added:,})" if row.num_added > 1 else "") for row in shown]
         heads = ("norm", "max", "zeros", "/weight", *([UPDATE] if has_updates else []))
         figures = [_figures_of_leaf(row)[: len(heads)] for row in shown]
         norms = [[] if row.stats is None else [row.stats.norm] for row in shown]

@@ -28,7 +28,7 @@ LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 NONE, ZERO, NOT_FINITE = " ", "0", "!"
 MIN_NAME = 20  # cells left for names beside the columns
 MAX_LINE = 24  # bars in a sparkline; more calls are sampled
-FEW_CALLS = 4  # whose bars say little that the first and the last do not
+FEW_CALLS = 4  # whose norms say more than bars: those of the first and the last stay
 
 
 class StepsPage(GradientsPage):
@@ -78,14 +78,17 @@ class StepsPage(GradientsPage):
         ]
         updates = [ranged(map(_last_update, folded.moves)) for folded in shown]
         update = [[UPDATE, *updates]] if any(updates) else []
-        if sum(max(CELLS, *map(len, column)) + len(GAP) for column in (*columns, *update)) > self.width - MIN_NAME:
-            bars = f"{columns[0][0]}..{steps[-1].number}"
-            lines = [bars, *(self.line(folded.norms) for folded in shown)]
+        num_cells = sum(max(CELLS, *map(len, column)) + len(GAP) for column in (*columns, *update))
+        is_wide = num_cells > self.width - MIN_NAME
+        gives_way: list[str] = []
+        if is_wide and len(steps) <= FEW_CALLS:
+            gives_way = [UPDATE, *(column[0] for column in columns[1:-1])]
+            columns += update
+        elif is_wide:
+            lines = [f"{columns[0][0]}..{steps[-1].number}", *(self.line(folded.norms) for folded in shown)]
             columns = [columns[0], columns[-1], *update, lines]
-            gives_way = [bars] if len(steps) <= FEW_CALLS else []
         else:
             columns += update
-            gives_way = []
         heads, *cells = zip(*columns, strict=True)
         names = [f"{folded.name}{self._copies(len(folded.moves))}" for folded in shown]
         table = self._table(names, heads, cells, None, gives_way)

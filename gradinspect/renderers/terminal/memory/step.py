@@ -241,3 +241,5 @@ def _moment(at: Origin, model: str, width: int) -> Iterator[str]:
     yield line if cell_len(line) <= width or not at.node else f"  {', '.join(filter(None, parts[:-1]))}"
     if at.line:
         yield f"  {at.line}  {at.code}".rstrip()
+    if at.called_at:
+        yield f"    called at {at.called_at}"
