@@ -9,6 +9,6 @@ def test_what_a_finding_implies_for_the_run() -> None:
 
     assert {code for code, rule in rules.items() if rule.stops_run} == {"GI901"}
     explaining = {code for code, rule in rules.items() if rule.explains_gradients}
-    assert explaining == {"GI334", "GI353", "GI502", "GI503", "GI702"}
+    assert explaining == {"GI334", "GI353", "GI396", "GI502", "GI503", "GI702"}
     repeated = {code: rule.must_repeat for code, rule in rules.items() if rule.must_repeat}
     assert repeated == {"GI601": 1, "GI602": 2, "GI605": 3, "GI606": 3}

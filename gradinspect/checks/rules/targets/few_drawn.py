@@ -16,7 +16,8 @@ FEW_DRAWN = Rule(
     change="""\
   import torch
   from torch import nn
-  from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+  from torch.utils.data import DataLoader, TensorDataset
+  from torch.utils.data import WeightedRandomSampler
 
   torch.manual_seed(0)
   x = torch.randn(200, 8)

@@ -141,8 +141,8 @@ def test_a_model_that_is_gone_in_the_end() -> None:
         assert [one.kind for one in program.facts(UnheldParameters)] == found
 
 
-def test_each_line_that_hides_parameters_is_told() -> None:
-    """And all of one line together; in a set, a tuple or a nested list."""
+def test_a_list_that_hides_parameters_is_told_once() -> None:
+    """Whatever lines made what is in it, in a nested list as well."""
     program = Program()
     with program:
         model: Any = nn.Linear(2, 2)
@@ -159,8 +159,7 @@ def test_each_line_that_hides_parameters_is_told() -> None:
     facts = program.facts(UnheldParameters)
 
     assert [(one.kind, one.where, code_of(one.made), len(one.names)) for one in facts] == [
-        ("container", "my_layers", "first = [nn.Linear(2, 2)]", 2),
-        ("container", "my_layers", "second = [nn.Linear(2, 2), nn.Linear(2, 2)]", 4),
+        ("container", "my_layers", "first = [nn.Linear(2, 2)]", 6),
     ]
 
 
