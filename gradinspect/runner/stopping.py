@@ -23,6 +23,10 @@ NOTE [A stop from another thread]
 A program ends with its main thread, which may be blocked in a lock that only a signal interrupts; so an unused signal
 carries the stop there. If there is none, as on Windows, the process is ended after a timeout.
 
+NOTE [A stop while it is judged]
+What was seen is judged inside the program, while its objects live. A stop from another thread that arrived there would
+end the judging, and its findings would be lost: it waits until that is over.
+
 NOTE [What outlives the interpreter]
 What a daemon thread refers to is never freed. C++ extensions of a CUDA build complain at exit of each of their objects
 that is left, so the thread that waits for the end must not refer to the run.
@@ -34,7 +38,8 @@ import opcode
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock, get_ident, main_thread
 from time import monotonic, sleep
 from types import FrameType
@@ -73,6 +78,7 @@ class Stopper:
         self._last_word = Lock()  # of who ends the process: NOTE [Who ends the process]
         self._main = main_thread()
         self._signal_handler: Any = None
+        self._is_withheld = self._was_withheld = False
 
     def __enter__(self) -> Self:
         """Let other threads reach the main thread. NOTE [A stop from another thread]."""
@@ -105,6 +111,17 @@ class Stopper:
             patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
             _thread.start_new_thread(self._end_in_time, (patience,))  # the program may lack what a Thread needs
         raise make_stop(is_in_test=_is_in_test(program_frame))
+
+    @contextmanager
+    def withheld(self) -> Iterator[None]:
+        """Let a stop from another thread wait until this is over. NOTE [A stop while it is judged]."""
+        self._is_withheld = True
+        try:
+            yield
+        finally:
+            self._is_withheld = False
+        if self._was_withheld:
+            self._wake_main()
 
     def stop_after(self, seconds: float, may_stop: Callable[[], bool] = lambda: True) -> None:
         """Stop the main thread in a while, wherever it is then. NOTE [A stop from another thread].
@@ -198,6 +215,9 @@ class Stopper:
     def _stop_main(self, _signal: int, frame: FrameType | None) -> None:
         """Raise a stop from another thread, unless it has already arrived, as through `Future.result()`."""
         if self._has_ended or not self.is_stopping:
+            return
+        if self._is_withheld:
+            self._was_withheld = True
             return
         self._watch(frame)
         if not is_stop(sys.exc_info()[1]):

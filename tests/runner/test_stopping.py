@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from runs import gradinspect
+from runs import gradinspect, python
 
 # Every program prints KEPT for what must still happen, and LOST for what must not.
 PREAMBLE = """
@@ -240,3 +240,31 @@ def test_a_tracer_of_the_program_sees_what_runs_after_the_stop(tmp_path: Path) -
     lines = done.stdout.splitlines()
 
     assert (lines[:2], lines[-1]) == (["cleaned", "swallowed"], "not run: [8, 16]")
+
+
+WITHHOLDING = """
+from gradinspect.runner.stopping import Stopper
+def program(stopper):
+    with stopper.withheld():
+        stopper.stop_from_outside(0, 60.0)
+        for _ in range(1000):
+            pass
+        print("KEPT judging")
+    for _ in range(1000):
+        pass
+    print("LOST after judging")
+with Stopper() as stopper:
+    try:
+        program(stopper)
+    except SystemExit:
+        print("KEPT stop")
+    finally:
+        stopper.ended()
+"""
+
+
+def test_a_stop_from_another_thread_waits_for_what_is_judged(tmp_path: Path) -> None:
+    """And comes as soon as that is over: under load, findings were lost when the time was up meanwhile."""
+    (tmp_path / "program.py").write_text(WITHHOLDING)
+
+    assert python("program.py", cwd=tmp_path).stdout.splitlines() == ["KEPT judging", "KEPT stop"]

@@ -277,8 +277,9 @@ class ChecksObserver(Observer[Findings]):
         """Undo our changes to the program, and leave it."""
         if not self.has_left and frame is not None:
             self.has_left = True
-            self._attached.close()
-            self._leave_program(frame)
+            with self._run.stopper.withheld():
+                self._attached.close()
+                self._leave_program(frame)
 
     def _end_recording(self, frame: FrameType) -> None:
         self._recorder.pause()
