@@ -308,6 +308,8 @@ class Session(Generic[T]):
         if is_of_compiler(error):
             missing = readable(what_is_missing(error) or "It is from torch.compile.")
             more = f" {missing} --eager leaves torch.compile out."
+        elif where and not more:
+            more = " If python runs it, 'fit --real' measures it."
         name, when = type(error).__name__, self._when()
         sentence = f" with {name} {when}." if when.startswith("after") else f" {when}: {name}."
         return f"The script failed{where}{sentence}{more}", left if self._request.goes_on else None

@@ -267,4 +267,4 @@ def test_a_stop_from_another_thread_waits_for_what_is_judged(tmp_path: Path) -> 
     """And comes as soon as that is over: under load, findings were lost when the time was up meanwhile."""
     (tmp_path / "program.py").write_text(WITHHOLDING)
 
-    assert python("program.py", cwd=tmp_path).stdout.splitlines() == ["KEPT judging", "KEPT stop"]
+    assert python(Path("program.py"), cwd=tmp_path).stdout.splitlines() == ["KEPT judging", "KEPT stop"]
