@@ -22,7 +22,7 @@ import torch
 import torch.utils.checkpoint
 from torch import nn
 
-from gradinspect.recording.frames import line_name, own_frame
+from gradinspect.recording.frames import line_at, line_name, own_frame
 from gradinspect.recording.names.names import module_paths
 from gradinspect.recording.names.variables import isinstance_safely
 from gradinspect.recording.values.storages import plain_tensors, storage_of
@@ -209,14 +209,15 @@ class SecondRuns:
         if run is None:
             return
         taken = {number for tensor in plain_tensors(args) if (number := self._storages.number(tensor)) is not None}
-        if not taken.isdisjoint(self._put_back):
+        if taken and taken <= self._put_back:
             return
-        operator = _Operator(func, tuple(self._key(run, value) for value in args))
+        is_norm = not taken.isdisjoint(self._put_back)  # which may be given other flags, and makes the same
+        operator = _Operator(func, () if is_norm else tuple(self._key(run, value) for value in args))
         place = block.place_of(operator)
         if place is None:
             self._note_difference(func, sys._getframe(2))
             return
-        run.outside |= taken - run.made.keys() - run.given.keys()
+        run.outside |= taken - self._put_back - run.made.keys() - run.given.keys()
         if block.is_first:
             run.operators.append(operator)
         for tensor in plain_tensors(result):
@@ -248,7 +249,7 @@ class SecondRuns:
 
     def _note_difference(self, func: Any, frame: FrameType | None) -> None:
         user = own_frame(frame)
-        where = "" if user is None else f" ({line_name(user.f_code.co_filename, user.f_lineno)})"
+        where = "" if user is None else f" ({line_name(user.f_code.co_filename, line_at(user))})"
         self.difference = f"When it runs again, {func} is not given what it was given before{where}."
 
 

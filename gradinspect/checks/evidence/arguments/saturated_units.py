@@ -64,7 +64,7 @@ class SaturatedLog:
         if function != "linear" and not self._layers:  # nothing to do for most of many small operators
             return
         given: Any = argument(args, kwargs, 0, "input")
-        if type(given) is not torch.Tensor or not ops.is_floating_point(given):
+        if type(given) is not torch.Tensor or not given.is_cpu or not ops.is_floating_point(given):
             return
         if function == "linear":
             self._linear(given, number)

@@ -19,7 +19,7 @@ from torch.utils.data import BatchSampler
 
 from gradinspect.checks.facts.targets import BatchesReadOnce
 from gradinspect.graph import Frame
-from gradinspect.recording.frames import is_own_file, source_line
+from gradinspect.recording.frames import is_own_file, line_at, source_line
 from gradinspect.recording.names.variables import local_variables, own_variables
 from gradinspect.recording.source_structure import assignment_before, contains, enclosing
 from gradinspect.torch_api.data.loaders import NEXT_BATCH, batches_of
@@ -51,7 +51,7 @@ class ReadOnceLog:
 
     def begin(self, frame: FrameType | None) -> None:
         """Look at a backward call, given the program's line."""
-        key = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        key = ("", 0) if frame is None else (frame.f_code.co_filename, line_at(frame))
         if frame is None or key in self._lines or len(self._lines) >= MOST_LINES:
             return
         self._lines.add(key)
@@ -63,7 +63,7 @@ class ReadOnceLog:
     def _look(self, loop: _Loop, frames: list[FrameType]) -> None:
         """Search for a loop around another one before which the same iterator was there."""
         for frame in frames:
-            file, line = frame.f_code.co_filename, loop.node.lineno if frame is frames[0] else frame.f_lineno
+            file, line = frame.f_code.co_filename, loop.node.lineno if frame is frames[0] else line_at(frame)
             outer = [one for one in _loops_around(file, line) if one is not loop.node]
             names = [one for one, value in _variables(frame).items() if value is loop.value]
             found = ((name, assignment_before(file, name, line)) for name in names if outer)
@@ -118,7 +118,7 @@ def _loops_around(file: str, line: int) -> list[ast.For | ast.While]:
 def _loops_over_iterators(frame: FrameType) -> Iterator[_Loop]:
     """Yield the loops around the line that runs which go through all of an iterator in a variable."""
     variables = _variables(frame)
-    for loop in _loops_around(frame.f_code.co_filename, frame.f_lineno):
+    for loop in _loops_around(frame.f_code.co_filename, line_at(frame)):
         leaves = any(isinstance(part, (ast.Break, ast.Return)) for part in ast.walk(loop))
         match loop:
             case ast.For(iter=ast.Name(id=name) | ast.Call(args=[ast.Name(id=name), *_])) if not leaves:

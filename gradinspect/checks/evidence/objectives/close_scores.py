@@ -93,7 +93,7 @@ class CloseScoreLog:
 
 
 def _are_cosines(scores: torch.Tensor) -> bool:
-    if not is_small_and_readable(scores, MOST_ELEMENTS):
+    if not scores.is_cpu or not is_small_and_readable(scores, MOST_ELEMENTS):  # to read others would wait
         return False
     with unobserved():
         return bool(ops.item(ops.max(ops.abs(ops.detach(scores)))) <= _LARGEST)

@@ -105,7 +105,7 @@ class HiddenTokenLog:
 
 
 def _fits(ids: torch.Tensor, target: Any) -> bool:
-    is_plain = type(target) is torch.Tensor and not ops.is_floating_point(target)
+    is_plain = type(target) is torch.Tensor and target.is_cpu and not ops.is_floating_point(target)
     return is_plain and ops.numel(target) == ops.numel(ids) and is_small_and_readable(target, MOST_ELEMENTS)
 
 

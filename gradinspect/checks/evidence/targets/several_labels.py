@@ -76,5 +76,5 @@ class SeveralLabelLog:
 
 
 def _is_matrix(target: Any) -> bool:
-    is_plain = type(target) is torch.Tensor and target.is_cpu and target.is_floating_point()
+    is_plain = type(target) is torch.Tensor and target.is_cpu and ops.is_floating_point(target)
     return is_plain and ops.dim(target) == _MATRIX and min(target.shape) > 1
