@@ -54,8 +54,8 @@ def test_a_program_fails_in_code_that_has_no_lines(verb: str, without_table: boo
     """Its traceback is the one that Python prints, and the exit code says that the program failed."""
     script = tmp_path / "made.py"
     script.write_text(f"WITHOUT_TABLE = {without_table}\n{WITHOUT_LINES}{FAILS}")
-    plain = python(script)
-    done = gradinspect(*verb.split(), script, cwd=tmp_path)
+    plain = python(script, is_measured=False)  # Python 3.11 crashes at its end where a tracer has seen such a table
+    done = gradinspect(*verb.split(), script, cwd=tmp_path, is_measured=False)
 
     assert (plain.returncode, done.returncode) == (1, 3)
     assert ", in refuse" in plain.stderr
