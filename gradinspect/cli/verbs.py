@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from gradinspect.cli.options.conversion import without_needless_conversion
+
 
 class Verb(NamedTuple):
     """What is known of a verb before its module is imported."""
@@ -50,6 +52,10 @@ class VerbGroup(TyperGroup):
         if cmd_name in VERBS and self.commands[cmd_name] is None:
             self.commands[cmd_name] = _command(cmd_name, dict(VERBS[cmd_name].earlier))
         return self.commands.get(cmd_name)
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # as above
+        """Return the options ahead of a verb."""
+        return without_needless_conversion(super().get_params(ctx))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002  # as above
         """List what the verbs are for."""
