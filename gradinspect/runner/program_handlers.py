@@ -4,11 +4,17 @@ Python's own `signal.signal` and `signal.getsignal` stay where they are; the fun
 take and give the program's handlers.
 
 NOTE [Whose code runs]
-The innermost frame that is ours or the program's decides; torch and the standard library run for their caller. What a function marked by `passed_by` calls is called for the program, but the function itself is ours. What a
-dictionary with weak keys or values does as one of them is freed may be for one of ours, and Python drops its errors.
+The innermost frame that is ours or the program's decides; torch and the standard library run for their caller. What a
+function marked by `passed_by` calls is called for the program, but the function itself is ours.
+
+NOTE [Where nothing can be raised]
+What a dictionary with weak keys or values does as one of them is freed may be for one of ours, and Python drops its
+errors. An exception at the end of an `__enter__` of torch leaves what was entered, as hooks of saved tensors, in place.
+Without us, a signal hardly ever comes there; but what waits for our code would, where that is called by an `__enter__`.
 """
 
 import _weakrefset
+import contextlib
 import signal
 import weakref
 from collections.abc import Callable, Iterator
@@ -17,6 +23,8 @@ from pathlib import Path
 from threading import get_ident, main_thread
 from types import CodeType, FrameType
 from typing import Any
+
+import torch
 
 from gradinspect.recording.frames import is_runner, is_user_file
 from gradinspect.runner.waiting_handler import BELOW, WaitingHandler, handler_of, program_handler, set_handler
@@ -27,6 +35,8 @@ from gradinspect.torch_api.patching.patches import Patch, patched
 _OURS = str(Path(__file__).parent.parent)
 _SIGNALS = tuple(signal.valid_signals())
 _FREEING = (weakref.__file__, _weakrefset.__file__)
+_TORCH = str(Path(torch.__file__).parent)
+_ENTERING = frozenset(("__enter__", "__exit__"))
 _NOT_IN_A_FILE = "<string>"  # what Python writes for a class, also of ours
 
 
@@ -97,22 +107,29 @@ def _waiting(handler: Any) -> Any:
 
 def _is_ours(frame: FrameType | None) -> bool:
     """Return whether our own code runs. NOTE [Whose code runs]."""
-    innermost = frame
+    above: CodeType | None = None  # what the frame has called
     while frame is not None:
         code = frame.f_code
-        if code.co_filename in _FREEING:
+        if _can_raise_nothing(code):
             return True
         if code.co_filename.startswith(_OURS):
-            if frame is innermost:
+            if above is None or not _is_for_program(code, above):
                 return True
-            if not _hands_on(code):
-                return not is_runner(code.co_filename)
         elif code.co_filename != _NOT_IN_A_FILE and is_user_file(code.co_filename):
             return False
-        frame = frame.f_back
+        above, frame = code, frame.f_back
     return False
 
 
-def _hands_on(code: CodeType) -> bool:
-    """Return whether what a function of ours calls is called for the program."""
+def _can_raise_nothing(code: CodeType) -> bool:
+    """Return whether a handler should not be called there. NOTE [Where nothing can be raised]."""
+    file = code.co_filename
+    is_entering = code.co_name in _ENTERING and (file.startswith(_TORCH) or file == contextlib.__file__)
+    return is_entering or file in _FREEING
+
+
+def _is_for_program(code: CodeType, above: CodeType) -> bool:
+    """Return whether what a function of ours has called runs for the program."""
+    if is_runner(code.co_filename):  # it calls modules of torch, where the program is such an expression
+        return above.co_filename.startswith(_TORCH)
     return is_passed_by(code) or code is WaitingHandler.__call__.__code__

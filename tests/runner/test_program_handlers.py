@@ -1,5 +1,6 @@
 """While something is recorded, the program sees its own signal handlers, and ours are between them and our code."""
 
+import contextlib
 import re
 import signal
 import sys
@@ -15,6 +16,7 @@ import pytest
 import torch
 from runs import gradinspect
 
+from gradinspect.recording.frames import RUNNERS
 from gradinspect.runner import program_handlers
 from gradinspect.runner.program_handlers import waiting_handlers
 from gradinspect.runner.waiting_handler import WaitingHandler, handler_of
@@ -100,13 +102,13 @@ def test_another_thread_lets_nothing_wait() -> None:
     assert found == [theirs]
 
 
-def calling(file: str, *, is_passed_by: bool = False) -> Callable[..., Any]:
+def calling(file: str, *, name: str = "call", is_passed_by: bool = False) -> Callable[..., Any]:
     """Return a function of a file that calls the first of its arguments with the others."""
 
     def call(inner: Callable[..., Any], *others: Callable[..., Any]) -> Any:
         return inner(*others)
 
-    call.__code__ = call.__code__.replace(co_filename=file)
+    call.__code__ = call.__code__.replace(co_filename=file, co_name=name)
     return passed_by(call) if is_passed_by else call
 
 
@@ -117,9 +119,9 @@ def frame_here(*functions: Callable[..., Any]) -> FrameType:
 
 
 def test_whose_code_runs() -> None:
-    """NOTE [Whose code runs]."""
+    """NOTE [Whose code runs], and NOTE [Where nothing can be raised]."""
     program, torchs = calling("train.py"), calling(TORCHS)
-    ours, hands_on = calling(OURS), calling(OURS, is_passed_by=True)
+    ours, hands_on, runner = calling(OURS), calling(OURS, is_passed_by=True), calling(RUNNERS[0])
     cases = {
         (program,): False,
         (program, torchs): False,
@@ -130,6 +132,13 @@ def test_whose_code_runs() -> None:
         (program, hands_on, torchs): False,
         (program, ours, hands_on, torchs): True,
         (program, calling(weakref.__file__)): True,
+        (program, calling(TORCHS, name="__enter__")): True,
+        (program, calling(contextlib.__file__, name="__exit__"), torchs): True,
+        (program, calling(contextlib.__file__, name="__exit__"), program): False,
+        (program, calling(threading.__file__, name="__enter__")): False,
+        (runner,): True,
+        (runner, calling(contextlib.__file__)): True,
+        (runner, torchs): False,
     }
 
     assert {chain: program_handlers._is_ours(frame_here(*chain)) for chain in cases} == cases
