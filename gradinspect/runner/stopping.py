@@ -32,7 +32,6 @@ What a daemon thread refers to is never freed. C++ extensions of a CUDA build co
 that is left, so the thread that waits for the end must not refer to the run.
 """
 
-import _thread
 import concurrent.futures.thread
 import opcode
 import signal
@@ -45,6 +44,7 @@ from time import monotonic, sleep
 from types import FrameType
 from typing import Any, Self
 
+from gradinspect.own_threads import start_thread
 from gradinspect.recording.frames import RUNNERS
 from gradinspect.runner.ending import end_process
 from gradinspect.runner.endless_waits import endless_wait_of
@@ -109,7 +109,7 @@ class Stopper:
             if not in_main:
                 self._wake_main()
             patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
-            _thread.start_new_thread(self._end_in_time, (patience,))  # the program may lack what a Thread needs
+            start_thread(self._end_in_time, patience)  # the program may lack what a Thread needs
         raise make_stop(is_in_test=_is_in_test(program_frame))
 
     @contextmanager
@@ -130,7 +130,7 @@ class Stopper:
             seconds: By the clock on the wall.
             may_stop: Asked then, in a thread of ours.
         """
-        _thread.start_new_thread(self._stop_after, (seconds, may_stop))  # the program does not see it among its threads
+        start_thread(self._stop_after, seconds, may_stop)
 
     def _stop_after(self, seconds: float, may_stop: Callable[[], bool]) -> None:
         if self._until_end.acquire(timeout=seconds):
@@ -152,7 +152,7 @@ class Stopper:
             return
         self._begin()
         self._wake_main()
-        _thread.start_new_thread(self._end_in_time, (patience_s, exit_code))
+        start_thread(self._end_in_time, patience_s, exit_code)
 
     def _begin(self) -> None:
         if not self.is_stopping:
