@@ -102,6 +102,17 @@ def test_equal_blocks(tmp_path: Path, verb: str) -> None:
     assert "blocks.0-8" in outermost(screen, "blocks")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("saved",), ("find", "bytes>0"), ("grads",), ("grads", "--steps", "2")])
+def test_two_blocks(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """They share a row, too, though all rows would fit a screen."""
+    (tmp_path / "net.py").write_text(EQUAL.replace("range(9)", "range(2)"))
+    verb, *options = command
+    screen = gradinspect(verb, "net.py", *options, cwd=tmp_path, COLUMNS="100").stdout
+
+    assert outermost(screen, "blocks") == {"blocks.0-1"}
+
+
 @pytest.mark.parametrize("verb", MODULES)
 def test_stages_of_a_network(tmp_path: Path, verb: str) -> None:
     """Those with the same modules inside share a row, whatever their sizes and whichever of them holds memory."""

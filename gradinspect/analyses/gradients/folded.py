@@ -195,6 +195,11 @@ def folded_parameters(graph: Graph, rows: Sequence[ParameterRow], max_rows: int 
     )
 
 
+def unfolded_parameters(rows: Sequence[ParameterRow]) -> list[FoldedRow]:
+    """Give each parameter a row of its own."""
+    return [FoldedRow(name=row.name, rows=(row,)) for row in rows]
+
+
 def folded_moves(rows: Sequence[Move], max_rows: int | None = None) -> list[FoldedMove]:
     """Return the parameters of equal blocks as one, if they are alike in each call.
 

@@ -14,7 +14,6 @@ from rich.cells import cell_len
 from rich.text import Span, Text
 
 from gradinspect.analyses.memory.saved_rows import AlikeRows, SavedRow, folded_tensors, num_of_nearly_all
-from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
 from gradinspect.renderers.terminal.class_names import brief_classes, without_backward
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_end, cut_start, shorten_apart
@@ -42,6 +41,7 @@ class _Step(NamedTuple):
 
 _FULL: Final = _Step("", "full")
 ALWAYS: Final = frozenset({"#", "node", "attribute", "value", "bytes", "status"})  # even if they are empty
+ALWAYS_SHOWN: Final = 24  # rows: as many fit a screen, however little the last of them hold
 MAX_SHAPE: Final = 40  # cells; no shape is longer unless a file says so
 
 # Taken in this order until the table fits, and taken back, the last first, where there is room again.
@@ -87,7 +87,7 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
         yield Text(f"{format_count(_number(smaller), 'more tensor')}, {format_bytes(num_bytes)}", "dim")
     yield from (Text(line) for line in _total_lines(rows, width))
     weightless = _number([alike for alike in folded if not alike.row.own_bytes])
-    others = ((weightless, "weight or shared tensor"), (len(rows) - _number(folded), "number"))
+    others = ((weightless, "weight or shared tensor"), (len(rows) - _number(folded), "value"))
     words = [format_count(count, noun) for count, noun in others if count]
     more = f"{' and '.join(words)} more" if words else "In the order of the nodes"
     yield Text(cut_end(f"{more}: --full", width, page.ellipsis), "dim")
@@ -100,7 +100,7 @@ def _folded_table(
     """Fold the tensors: all, those that hold memory, how many of these are shown, and their table."""
     folded = folded_tensors(rows, top, by_line=by_line)
     holding = [alike for alike in folded if alike.row.own_bytes]
-    num_shown = min(top, max(FOLD_ABOVE, num_of_nearly_all(holding)))
+    num_shown = min(top, max(ALWAYS_SHOWN, num_of_nearly_all(holding)))
     shown = [_with_times(alike, "×" if page.unicode else "x") for alike in holding[:num_shown]]
     hidden = frozenset({"status"}) if all(row.status in {None, "live"} for row in shown) else frozenset[str]()
     table = _Table(shown, sum(row.own_bytes for row in rows), page, FOLDED_STEPS, ALWAYS - hidden)
