@@ -225,7 +225,7 @@ def _tables(page: GradientsPage, graph: Graph, by: By | None, rows: RowChoice, *
         if parameters or by is not None or not rows.is_part:
             yield Text()
             is_each = full or is_part
-            leaves = unfolded_parameters(parameters) if is_each else folded_parameters(graph, parameters, max_rows)
+            leaves = unfolded_parameters(parameters) if is_each else folded_parameters(graph, parameters)
             yield from page.parameters(leaves, max_rows)
     if by == "node":
         yield Text()

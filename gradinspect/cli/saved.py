@@ -44,7 +44,7 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
         typer.Option("--format", metavar="KIND", help="Print table, csv, json or markdown.", rich_help_panel=OUTPUT),
     ] = "table",
 ) -> None:
-    """Show what each node saves (_saved_*): the largest tensors first, equal blocks in one row.
+    """Show what each node saves (_saved_*). The largest tensors come first, equal blocks in one row.
 
     gradinspect saved train.py --sort bytes
 

@@ -22,7 +22,7 @@ VERBS: Final = {
     OVERVIEW: Verb("Show the headlines of one run: graph, memory, problems, gradients, peak."),
     "trace": Verb("Show the autograd graph of a program at its first backward call."),
     "find": Verb("List the nodes that meet a condition."),
-    "saved": Verb("Show every saved attribute (_saved_*) of every node."),
+    "saved": Verb("Show what each node saves (_saved_*)."),
     "memory": Verb("Show what holds memory for backward, each storage counted once."),
     "fit": Verb("Find the peak of memory of whole training steps."),
     "plan": Verb("Find what to checkpoint so that training steps fit into memory."),

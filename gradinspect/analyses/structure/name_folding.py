@@ -4,10 +4,9 @@ What comes in: dotted names. What goes out: a name for each group, with those it
 
 NOTE [One fold]
 On every screen, rows of equal blocks that say the same are one row, from two on, with the least and the greatest of
-their numbers, however few rows there are. Blocks are equal if the modules inside of them are, however deep and
-whatever these hold. If a list is too long even when it is folded, rows that differ only in sizes are one, too. Rows
-that were chosen or sorted stay apart, as those that `--full` asks for. `repeats` is the same for neighboring nodes and
-blocks of modules.
+their numbers, however few rows there are. Blocks are equal if the modules inside of them are, however deep, whatever
+these hold and whatever their sizes, which are ranges then. Rows that were chosen or sorted stay apart, as those that
+`--full` asks for. `repeats` is the same for neighboring nodes and blocks of modules.
 
 NOTE [Exactly its members]
 A folded name stands for all combinations of its numbers, so what it is given must be all of them: of

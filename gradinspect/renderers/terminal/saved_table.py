@@ -5,6 +5,7 @@ Texts are abbreviated first: `Conv` for `ConvBackward0`, `h.0.weight` for `param
 whole columns are dropped, which the last line names, before a shape or the name of a parameter is cut.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
@@ -27,6 +28,7 @@ STYLES: Final[Mapping[str, str]] = {
     "source": "dim",
 }  # fmt: skip
 ENDS_SAY_MORE: Final = frozenset({"attribute", "module", "source"})
+RANGE: Final = re.compile(r"\d+\.\.\d+")  # of sizes
 DROPPED: Final = "dropped"
 Write: TypeAlias = Callable[[SavedRow], str]
 
@@ -60,10 +62,12 @@ STEPS: Final = (
 FOLDED_STEPS: Final = (  # `module` says which of the equal blocks a row is about
     _Step("node", "without Backward0"), _Step("origin", "only names"), _Step("attribute", "without _saved_"),
     _Step("source", "without folders"), _Step("origin"), _Step("value", "dense", 40), _Step("status", "short"),
-    _Step("share"), _Step("node", "brief"), _Step("source"), _Step("#"), _Step("module", "cut", 28),
+    _Step("share"), _Step("node", "brief"), _Step("source"), _Step("#"), _Step("value", "without ranges", MAX_SHAPE),
+    _Step("module", "cut", 28),
     _Step("attribute", "cut", 16), _Step("module", "cut", 22), _Step("node", "cut", 16), _Step("attribute", "cut", 12),
     _Step("attribute", "cut", 9), _Step("module", "cut", 16), _Step("node", "cut", 12), _Step("module", "cut", 12),
-    *(step for step in STEPS if step != _Step("module")), _Step("module"),
+    *(step for step in STEPS if step.column != "value" and step != _Step("module")), _Step("module"),
+    *(step for step in STEPS if step.column == "value" and step.cells and step.cells < MAX_SHAPE),
 )  # fmt: skip
 
 
@@ -98,7 +102,7 @@ def _folded_table(
     rows: Sequence[SavedRow], page: Page, top: int, *, by_line: bool
 ) -> tuple[list[AlikeRows], list[AlikeRows], int, "_Table"]:
     """Fold the tensors: all, those that hold memory, how many of these are shown, and their table."""
-    folded = folded_tensors(rows, top, by_line=by_line)
+    folded = folded_tensors(rows, by_line=by_line)
     holding = [alike for alike in folded if alike.row.own_bytes]
     num_shown = min(top, max(ALWAYS_SHOWN, num_of_nearly_all(holding)))
     shown = [_with_times(alike, "×" if page.unicode else "x") for alike in holding[:num_shown]]
@@ -323,7 +327,9 @@ def _value(row: SavedRow, how: str) -> str:
     if how == _FULL.how or row.kind != "tensor":
         return row.value
     text = row.value.partition(" strides ")[0]
-    return text.replace(", ", ",") if how == "dense" else text
+    if how == "without ranges":
+        text = RANGE.sub("*", text)
+    return text if how == "without strides" else text.replace(", ", ",")
 
 
 def status_text(row: SavedRow) -> str:
