@@ -57,6 +57,21 @@ class VerbGroup(TyperGroup):
             formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
 
 
+def verbs_with(option: str) -> dict[str, list[str]]:
+    """Return the verbs that have an option, each with what else must be given: `{"plan": ["--fit SIZE"]}`."""
+    names = (name for name in VERBS if name != OVERVIEW)
+    params = {name: _command(name, {}).params for name in names}
+    return {
+        name: [f"{param.opts[0]} {param.metavar}" for param in found if _is_needed(param) and option not in param.opts]
+        for name, found in params.items()
+        if any(option in param.opts for param in found)
+    }
+
+
+def _is_needed(param: Any) -> bool:  # noqa: ANN401  # as above
+    return bool(param.param_type_name == "option" and param.required)
+
+
 def _command(name: str, earlier: dict[str, str]) -> Any:  # noqa: ANN401  # as above
     """Import a verb, which is the function named like its module."""
     from gradinspect.cli.options.help import VerbCommand  # noqa: PLC0415  # what the help of all need not wait for
