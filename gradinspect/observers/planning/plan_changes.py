@@ -28,7 +28,7 @@ from gradinspect.analyses.planning.changes import (
     module_changes_of,
     split_of,
 )
-from gradinspect.analyses.planning.code import ROOT, STEP_IN_BACKWARD, applied_code, stepping_code
+from gradinspect.analyses.planning.code import PLAN_FILE, ROOT, STEP_IN_BACKWARD, applied_code, stepping_code
 from gradinspect.analyses.planning.deletions import Spot
 from gradinspect.analyses.planning.saved_code import HERE, NOWHERE
 from gradinspect.errors import GradInspectError
@@ -36,7 +36,7 @@ from gradinspect.observers.planning.accumulation import Accumulation
 from gradinspect.observers.planning.chunked_loss import ChunkedLoss
 from gradinspect.observers.planning.optimizer_uses import can_be_fused, uses_foreach
 from gradinspect.observers.planning.outermost_modules import OutermostModules
-from gradinspect.observers.planning.second_runs import PLAN_FILE, SecondRuns
+from gradinspect.observers.planning.second_runs import SecondRuns
 from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.runner.programs.edited_source import edited_source
 from gradinspect.runner.run import Run

@@ -27,6 +27,7 @@ import torch
 import torch.utils.checkpoint
 from torch import nn
 
+from gradinspect.analyses.planning.code import PLAN_FILE
 from gradinspect.observers.planning.carried_state import Carried, carried_state, line_that_changes
 from gradinspect.recording.frames import line_at, line_name, own_frame
 from gradinspect.recording.names.names import module_paths
@@ -39,7 +40,6 @@ from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 from gradinspect.torch_api.tensors import key_of_storage, known_version, plain_tensors_only
 
-PLAN_FILE = "<__plan>"  # of the code that carries out a plan
 PUT_BACK = ("running_mean", "running_var", "num_batches_tracked")  # of a batch norm
 _FORWARDS = (nn.BatchNorm1d.forward, nn.SyncBatchNorm.forward, nn.InstanceNorm1d.forward)  # others inherit them
 _COMPARED = (int, float, complex, bool, str, torch.dtype, torch.device, torch.layout, torch.memory_format)
