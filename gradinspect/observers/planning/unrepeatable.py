@@ -21,6 +21,7 @@ import torch
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
+from gradinspect.observers.planning.carried_state import line_that_changes
 from gradinspect.observers.planning.second_runs import PUT_BACK, is_put_back
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import plain_tensors
@@ -35,11 +36,12 @@ class _State(NamedTuple):
     python: object
     numpy: object
 
-    def changed_since(self, before: "_State", name: str) -> str:
-        """Say what differs in a module of this class: "changes the buffer 'u' of Norm"; nothing if all is the same."""
+    def changed_since(self, before: "_State", module: nn.Module) -> str:
+        """Say what differs: "changes the buffer 'u' of Norm (model.py:12)"; nothing if all is the same."""
         buffer = next((key for key, value in self.buffers.items() if before.buffers.get(key, value) != value), None)
         if buffer is not None:
-            return f"changes the buffer '{buffer}' of {name}"
+            line = line_that_changes(module, buffer)
+            return f"changes the buffer '{buffer}' of {type(module).__name__}" + (f" ({line})" if line else "")
         if self.python != before.python:
             return "draws from Python's random"
         return "draws from numpy.random" if self.numpy != before.numpy else ""
@@ -119,8 +121,9 @@ class Unrepeatable:
         if not self._running:
             return
         _, versions, before = self._running[-1]
-        reason = "" if before is None else _state_of(module).changed_since(before, type(module).__name__)
-        if reason:
+        known = self._reasons.get(module, "")  # to find the line takes time
+        reason = known if before is None or known else _state_of(module).changed_since(before, module)
+        if reason and before is not None:
             self._note(reason)
         if versions != _versions(args):
             self._writing[module] = None

@@ -1,6 +1,7 @@
 """Modules whose forward goes on with what an earlier call has left."""
 
 import random
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -87,14 +88,17 @@ def reason(act: Act, *, enabled: bool = True, calls: int = 1) -> tuple[str, str]
 )
 def test_what_a_forward_leaves_for_the_next_one_is_named(act: Act, expected: str) -> None:
     """Of the module that does so, and of those around it."""
-    assert reason(act) == (expected, expected)
-    assert reason(act, calls=3) == (expected, expected)
+    for calls in (1, 3):
+        found = reason(act, calls=calls)
+        said = [re.sub(r" \(test_unrepeatable\.py:\d+\)$", "", one) for one in found]
+        assert said == [expected, expected]
+        assert ("test_unrepeatable.py" in found[0]) == ("buffer" in expected)
 
 
 def test_what_only_the_first_of_several_calls_writes_is_the_same_again() -> None:
     """A scale that is set from the first batch; of a single call, nobody knows."""
     assert reason(scaled, calls=2) == ("", "")
-    assert reason(scaled) == ("changes the buffer 'scale' of _Inner",) * 2
+    assert reason(scaled)[0].startswith("changes the buffer 'scale' of _Inner")
 
 
 def test_what_has_no_gradients_is_not_computed_again() -> None:
