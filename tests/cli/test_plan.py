@@ -351,6 +351,7 @@ def test_what_writes_to_its_input_is_not_computed_again(tmp_path: Path) -> None:
         ("self.calls += 1", "When it runs again, "),
         ("self.seen.append(0)", "When it runs again, it changes 'seen' of Leaving (train.py:13), with which"),
         ("self.scale.mul_(0.9)", "Its forward changes the buffer 'scale' of Leaving"),
+        ("self.scale.data.mul_(0.9)", "When it runs again, aten.mul_.Tensor is not given what it was given before"),
         ("self.calls = random.random()", "Its forward"),
         ("x, self.last = x - getattr(self, 'last', x).mean(0), x.detach()", "When it runs again, aten.mean.dim is not"),
     ],

@@ -17,6 +17,7 @@ with it elsewhere is not known. So what a forward may go on with is compared bef
 
 import ctypes
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import FrameType, FunctionType, MethodType
@@ -34,6 +35,7 @@ from gradinspect.recording.names.names import module_paths
 from gradinspect.recording.names.variables import isinstance_safely
 from gradinspect.recording.values.storages import plain_tensors, storage_of
 from gradinspect.torch_api.modules import own_buffers
+from gradinspect.torch_api.operators import is_mutable, writes
 from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.patching.patches import Patch
@@ -171,6 +173,7 @@ class SecondRuns:
         self._stack: list[_Block] = []
         self._norms: list[Callable[[], nn.Module | None]] = []
         self._put_back: set[int] = set()  # numbers of storages
+        self._writes = Counter[int]()  # in blocks, by number of a storage
         self._converted: dict[int, _Key] = {}  # number of a storage -> what it was made of
 
     def patch(self, root: nn.Module) -> Patch:
@@ -207,6 +210,13 @@ class SecondRuns:
                 return
             for block in self._stack:
                 self._compare(block, func, given, result)
+            if self._stack and is_mutable(func):
+                self._note_writes(func, args)
+
+    def _note_writes(self, func: Any, args: tuple[Any, ...]) -> None:
+        """Count what an operator writes: through `.data`, no version does."""
+        written = [value for argument, value in zip(func._schema.arguments, args, strict=False) if writes(argument)]
+        self._writes.update(number for tensor in plain_tensors(written) if (number := self._storages.number(tensor)))
 
     def _convert(self, args: tuple[Any, ...], result: Any) -> bool:
         """Note what was converted; return whether it came from outside of all runs."""
@@ -273,7 +283,11 @@ class SecondRuns:
         if number in self._converted:
             return self._converted[number]
         content = _content(tensor)
-        return ("data", content) if content is not None else ("outside", number, known_version(tensor))
+        return (
+            ("data", content)
+            if content is not None
+            else ("outside", number, known_version(tensor), self._writes[number])
+        )
 
     def _note_difference(self, func: Any, frame: FrameType | None) -> None:
         user = own_frame(frame)
