@@ -119,7 +119,7 @@ def test_stages_of_a_network(tmp_path: Path, verb: str) -> None:
     (tmp_path / "net.py").write_text(STAGES)
     screen = gradinspect(verb, "net.py", cwd=tmp_path, COLUMNS="100").stdout
     rows = screen.partition("by module")[2] or screen  # `fit` names above them the one that is at work at the peak
-    modules = rows
+    modules = rows.partition("gradient of  ")[0]  # a parameter shares a row with those of any block
     modules = re.sub(r"(?m)^┊ ┊.*$", "", modules)  # inside of a block, `trace` shows one of its copies
 
     assert outermost(modules, "stage") == {"stage1", "stage2-4"}

@@ -166,9 +166,9 @@ def _look(row: FlowRow) -> tuple[Hashable, ...]:
     return row.class_name, row.stats.norm == 0, row.stats.num_nonfinite
 
 
-def _kind(stats: GradientStats | None) -> tuple[bool, bool]:
-    """Return what has no range together with others: zeros, and what is not finite."""
-    return (False, False) if stats is None else (stats.norm == 0, bool(stats.num_nonfinite))
+def _kind(stats: GradientStats | None) -> tuple[bool, int]:
+    """Return what has no range together with others: zeros, and how many elements are not finite."""
+    return (False, 0) if stats is None else (stats.norm == 0, stats.num_nonfinite)
 
 
 def folded_parameters(graph: Graph, rows: Sequence[ParameterRow]) -> list[FoldedRow]:

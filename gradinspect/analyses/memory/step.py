@@ -329,7 +329,7 @@ def folded_groups(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> l
 
 
 def _folded_modules(memory: StepMemory, rows: Sequence[AliveRow], depth: int) -> list[FoldedGroup]:
-    """Fold modules of one class whose parameters have the same names; without a class, those with the same bytes."""
+    """Fold modules of one class whose parameters have the same names; without any, those with the same bytes."""
     model = memory.model_name
     parameters: dict[str, dict[str, int]] = {}
     for row in rows:
@@ -340,7 +340,7 @@ def _folded_modules(memory: StepMemory, rows: Sequence[AliveRow], depth: int) ->
     def look(group: PeakGroup) -> tuple[object, ...]:
         own = parameters.get(group.label)
         if own is None:
-            return () if group.class_name else (group.num_bytes, group.num_storages)
+            return (group.num_bytes, group.num_storages)
         return (frozenset(own), len(set(own.values())))  # the weight of a norm is as large as its bias
 
     return _folded(_grouped(rows, _module_key(memory, depth)), look)

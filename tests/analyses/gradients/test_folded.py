@@ -50,6 +50,14 @@ def test_what_is_missing_or_broken_is_never_in_a_row_with_what_is_not(other: Gra
     assert names(network(4, 4, 4, 4), one, other, one, one) == ["h.0,2,3.weight", "h.1.weight"]
 
 
+def test_other_numbers_of_broken_elements_are_apart() -> None:
+    """A row says one number."""
+    assert names(network(4, 4, 4), stats(NAN, bad=2), stats(NAN, bad=2), stats(NAN, bad=8)) == [
+        "h.0-1.weight",
+        "h.2.weight",
+    ]
+
+
 @pytest.mark.parametrize(
     ("norms", "expected"),
     [
