@@ -53,7 +53,7 @@ class SamePlaces(Record, frozen=True, kw_only=True):
 
     value: int  # in the last call
     num_entries: int  # of the table
-    length: int  # of the sequences
+    tokens: tuple[int, ...]  # shape of what is looked up beside it
     num_calls: int
     made: Frame | None = None  # the index
     looked_up: Frame | None = None

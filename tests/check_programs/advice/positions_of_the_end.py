@@ -1,5 +1,5 @@
 # expect: GI712
-# why: all 6 places of a sequence get the same of 16 entries
+# why: all places of the tokens [4, 6] get the same of 16 entries
 # advice: If this is the table of positions, make the index with torch.arange(length of the sequences).
 # lines: made=15 used=17
 import torch

@@ -4,8 +4,8 @@ NOTE [One entry for all places]
 An index of positions is made by the program itself, by arange, and no data goes into it. One that has a single value,
 as `torch.tensor(length - 1)` or `zeros_like(tokens)` has, gives all places of all sequences the same entry. A kind of
 segment may be the same for all tokens, too: such a table has fewer entries than a sequence has places. A table that
-data is looked up in as well is one of words, and a value that changes from call to call is a time or a class. Where
-another lookup has an index by arange, the places are told apart.
+data is looked up in as well is one of words, and a value for each example, or one that changes from call to call, is
+a time or a class. Where another lookup has an index by arange, the places are told apart.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ class SamePlaceLog:
         """Share the calls that made the indices."""
         self._flow = flow
         self._seen: dict[tuple[int, int], _Seen] = {}
-        self._length: dict[int, int] = {}  # width of the entries -> length of the sequences that were looked up last
+        self._tokens: dict[int, tuple[int, ...]] = {}  # width of the entries -> shape of what was looked up last
         self._has_positions = False
 
     def note(self, _function: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int | None) -> None:
@@ -74,10 +74,11 @@ class SamePlaceLog:
         if value is None:
             seen.is_same = False
             if len(index.shape) == 2 and min(index.shape) > 1:
-                self._length[seen.width] = max(index.shape)
+                self._tokens[seen.width] = tuple(index.shape)
         elif seen.num_calls < MOST_CALLS:
-            is_last = value == self._length.get(seen.width, 0) - 1
-            seen.is_same = not seen.num_calls or is_last or value == seen.value
+            num_examples, length = self._tokens.get(seen.width, (0, 0))
+            is_of_examples = num_examples != length and ops.numel(index) == num_examples
+            seen.is_same = not is_of_examples and (not seen.num_calls or value in {seen.value, length - 1})
             seen.value, seen.num_calls = value, seen.num_calls + 1
             seen.looked_up, seen.made = number, self._flow.calls[made].frame
 
@@ -100,10 +101,10 @@ class SamePlaceLog:
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[SamePlaces]:
         """Yield the lines where it was so in every call."""
         for seen in self._seen.values():
-            length = self._length.get(seen.width, 0)
-            is_for_places = LEAST_LENGTH <= length <= seen.num_entries
+            tokens = self._tokens.get(seen.width, (0, 0))
+            is_for_places = LEAST_LENGTH <= tokens[1] <= seen.num_entries
             if seen.is_same and seen.num_calls >= LEAST_CALLS and is_for_places and not self._has_positions:
                 yield SamePlaces(
-                    value=seen.value, num_entries=seen.num_entries, length=length, num_calls=seen.num_calls,
+                    value=seen.value, num_entries=seen.num_entries, tokens=tokens, num_calls=seen.num_calls,
                     looked_up=frame_of(seen.looked_up), made=frame_of(seen.made),
                 )  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gradinspect.checks.facts.axes import SamePlaces
 from gradinspect.checks.findings import Finding, place_of
 from gradinspect.checks.rule import Judge, Rule
+from gradinspect.units import format_shape
 
 SAME = Rule(
     code="GI712",
@@ -36,8 +37,8 @@ def same_findings(fact: SamePlaces) -> Iterator[Finding]:
     """Report an index with one value."""
     yield SAME.finding(
         text=f"The index has one value in each of {fact.num_calls} calls, and it was {fact.value} in the last one: all "
-        f"{fact.length} places of a sequence get the same of {fact.num_entries:,} entries, and no other lookup tells "
-        "the places apart.",
+        f"places of the tokens {format_shape(fact.tokens)} get the same of {fact.num_entries:,} entries, and no other "
+        "lookup tells the places apart.",
         places=(
             *place_of("made", fact.made), *place_of("used", None if fact.looked_up == fact.made else fact.looked_up),
         ),

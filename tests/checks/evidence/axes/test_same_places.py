@@ -31,6 +31,7 @@ def told_apart() -> Tensor:
         (lambda: WORDS(TOKENS) + TABLE(CLASSES), []),  # data
         (lambda: WORDS(TOKENS) + TABLE(torch.full((4, 1), next(TIMES) % 16)), []),  # a time
         (lambda: WORDS(TOKENS) + WORDS(torch.zeros(4, 1, dtype=torch.long)), []),  # the first word
+        (lambda: WORDS(TOKENS) + TABLE(torch.tensor([3] * 4)).unsqueeze(1), []),  # a class for each example
         (told_apart, []),
         (lambda: TABLE(torch.tensor(5)), []),  # no sequence
     ],

@@ -10,7 +10,7 @@ USED = Frame(file="train.py", line=7, code="used")
 
 def test_the_index_is_the_cause() -> None:
     """Where it is made."""
-    (found,) = same_findings(SamePlaces(value=5, num_entries=16, length=6, num_calls=3, made=MADE, looked_up=USED))
+    (found,) = same_findings(SamePlaces(value=5, num_entries=16, tokens=(4, 6), num_calls=3, made=MADE, looked_up=USED))
 
-    assert "it was 5 in the last one: all 6 places of a sequence get the same of 16 entries" in found.text
+    assert "it was 5 in the last one: all places of the tokens [4, 6] get the same of 16 entries" in found.text
     assert [(place.role, place.line) for place in found.places] == [("made", 3), ("used", 7)]
