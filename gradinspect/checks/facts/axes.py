@@ -48,6 +48,17 @@ class BatchPositions(Record, frozen=True, kw_only=True):
     used: Frame | None = None  # the attention
 
 
+class SamePlaces(Record, frozen=True, kw_only=True):
+    """A lookup whose index has one value, in a table with an entry for each place of a sequence."""
+
+    value: int  # in the last call
+    num_entries: int  # of the table
+    tokens: tuple[int, ...]  # shape of what is looked up beside it
+    num_calls: int
+    made: Frame | None = None  # the index
+    looked_up: Frame | None = None
+
+
 class AddedMask(Record, frozen=True, kw_only=True):
     """A mask of 0 and 1 is added to scores that a softmax gets, or these are filled with a number near 0."""
 

@@ -21,6 +21,7 @@ from gradinspect.checks.evidence.axes.example_axes import ExampleAxisLog
 from gradinspect.checks.evidence.axes.mixed_pixels import MixedPixelLog
 from gradinspect.checks.evidence.axes.other_axes import OtherAxisLog
 from gradinspect.checks.evidence.axes.padded_ends import PaddedEndLog
+from gradinspect.checks.evidence.axes.same_places import SamePlaceLog
 from gradinspect.checks.evidence.axes.views import ViewLog
 from gradinspect.checks.evidence.objectives.close_scores import CloseScoreLog
 from gradinspect.checks.evidence.objectives.hidden_tokens import HiddenTokenLog
@@ -84,7 +85,7 @@ class ArgumentLogs:
             AdversaryLog(flow, errors), ExchangeLog(flow, errors), ClassWeightLog(flow, errors),
             LabelRunLog(flow, errors), self.pixels, FarTargetLog(flow, errors), UnreadFlagLog(flow),
             TurnedApartLog(flow), self.draws, SeveralLabelLog(flow, errors),
-            HiddenTokenLog(flow), SaturatedLog(flow), CloseScoreLog(flow),
+            HiddenTokenLog(flow), SaturatedLog(flow), CloseScoreLog(flow), SamePlaceLog(flow),
             self._arithmetic,
         )  # fmt: skip
 

@@ -1,9 +1,10 @@
 """Tables of positions whose entries are added along the axis that an attention takes for the batch.
 
 NOTE [Positions of examples]
-A table of shape [length, 1, features] is written for batches whose first axis is time. Sliced by `x.size(0)` of a batch
-whose first axis is the batch, it gives each example its own entry, and all places of a sequence the same: an attention
-cannot tell them apart. Which axis is which is known from the attention that follows.
+A table of shape [length, 1, features] is written for batches whose first axis is time. Sliced by `x.size(0)` of a
+batch whose first axis is the batch, it gives each example its own entry, and all places of a sequence the same: an
+attention cannot tell them apart. A condition of each example, `embedded[:, None]`, is no part of a table. Which axis
+is which is known from the attention that follows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,8 @@ from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import BatchPositions
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
+from gradinspect.recording.values.storages import storage_of
+from gradinspect.torch_api.patching.originals import ops
 
 LEAST_CALLS = 2  # of a line
 _ADDS = frozenset(("add", "radd", "iadd"))
@@ -60,6 +63,9 @@ class PositionLog:
         if len(first) != 3 or len(other) != 3 or other != (first[0], 1, first[2]) or 1 in first[:2]:
             return False
         made = self._flow.read(table).call
+        memory = storage_of(table)
+        if memory is None or not ops.is_contiguous(table) or memory.nbytes() <= ops.numel(table) * table.itemsize:
+            return False  # values of each example, which were given an axis, or one place of a batch
         return made != OUTSIDE and self._flow.calls[made].name.strip("_") in _SLICES
 
     def _attend(self, function: str, query: Any, number: int | None) -> None:

@@ -28,6 +28,8 @@ def heads(x: Tensor) -> Tensor:
         (lambda: heads(X + TABLE[: X.size(0)]), 1),
         (lambda: (y := X + TABLE[: X.size(0)], LAST(y, y, y)), 0),  # time is first
         (lambda: (y := X + TABLE[: X.size(1)].transpose(0, 1), FIRST(y, y, y)), 0),
+        (lambda: (y := X + (X.sum(1) * 2)[:, None], FIRST(y, y, y)), 0),  # a condition of each example
+        (lambda: (y := X + X[:, :1], FIRST(y, y, y)), 0),  # the first place of each
         (lambda: X + TABLE[: X.size(0)], 0),  # no attention
     ],
 )
