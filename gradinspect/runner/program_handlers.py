@@ -36,6 +36,7 @@ _OURS = str(Path(__file__).parent.parent)
 _SIGNALS = tuple(signal.valid_signals())
 _FREEING = (weakref.__file__, _weakrefset.__file__)
 _TORCH = str(Path(torch.__file__).parent)
+_FAKE = str(Path(torch.__file__).parent / "_subclasses")  # fake tensors, which C++ calls where no error may come out
 _ENTERING = frozenset(("__enter__", "__exit__"))
 _NOT_IN_A_FILE = "<string>"  # what Python writes for a class, also of ours
 
@@ -125,7 +126,7 @@ def _can_raise_nothing(code: CodeType) -> bool:
     """Return whether a handler should not be called there. NOTE [Where nothing can be raised]."""
     file = code.co_filename
     is_entering = code.co_name in _ENTERING and (file.startswith(_TORCH) or file == contextlib.__file__)
-    return is_entering or file in _FREEING
+    return is_entering or file in _FREEING or file.startswith(_FAKE)
 
 
 def _is_for_program(code: CodeType, above: CodeType) -> bool:

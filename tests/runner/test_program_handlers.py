@@ -136,6 +136,7 @@ def test_whose_code_runs() -> None:
         (program, calling(contextlib.__file__, name="__exit__"), torchs): True,
         (program, calling(contextlib.__file__, name="__exit__"), program): False,
         (program, calling(threading.__file__, name="__enter__")): False,
+        (program, calling(str(Path(torch.__file__).parent / "_subclasses" / "fake_tensor.py")), torchs): True,
         (runner,): True,
         (runner, calling(contextlib.__file__)): True,
         (runner, torchs): False,
