@@ -91,6 +91,8 @@ def compiled_findings(diff: CompiledDiff) -> Iterator[Finding]:
 _WORDS: Final[dict[Role, str]] = {
     "loss": "the loss", "buffer": "the buffer", "tensor": "the tensor", "gradient": "the gradient of",
 }  # fmt: skip
+# That each operator is right alone does not say which of these it is.
+_TOGETHER: Final = ", where the backend fuses operators, puts them in another order or loses a write"
 JUDGE = Judge(CompiledDiff, compiled_findings)
 
 
@@ -130,7 +132,7 @@ def _where(diff: CompiledDiff) -> Iterator[str]:
     if found is not None and found.is_drawn_again:
         yield f"Random numbers are drawn again by {found.words}, which gets others than forward had."
     elif found is not None:
-        what, where = ("result", ", where operators are fused") if found.is_fused else ("operator", "")
+        what, where = ("result", _TOGETHER) if found.is_fused else ("operator", "")
         yield f"The first wrong {what} is {found.words}, off by {found.error:.1e}{where}."
 
 

@@ -130,7 +130,8 @@ def operator_sentence(found: OperatorValue) -> str:
     if found.is_fused:
         return (
             f"First wrong result: {found.words}{line}, off by {found.error:.1e}. It is right if each operator's "
-            "result is asked for, so it goes wrong where operators are fused."
+            "result is asked for: what the backend makes of several is wrong (fused, in another order, or a write that "
+            "is lost)."
         )
     off = f"off by {found.error:.1e} where rounding makes {found.rounding:.1e}"
     return f"First wrong operator: {found.words}{line}, {off}."

@@ -139,3 +139,11 @@ def test_what_fails_in_eager_alone() -> None:
         "gradinspect check --eager looks for the mistake."
     )
     assert not found.remedy
+
+
+def test_a_result_whose_operators_are_right_alone_may_also_be_a_lost_write() -> None:
+    """Fusion is only one of the reasons."""
+    found = finding(differences=(difference("buffer", "a", 0.1),), operator=replace(OPERATOR, is_fused=True))
+
+    assert "The first wrong result is aten.mul" in found.text
+    assert "where the backend fuses operators, puts them in another order or loses a write." in found.text
