@@ -14,6 +14,8 @@ import pytest
 from runs import gradinspect, python
 from turns import one_in
 
+from gradinspect.errors import SCRIPT_FAILED
+
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parent / "transparency_programs"
@@ -141,4 +143,6 @@ def compare(program: str, words: str) -> None:
         assert refusal in watched.stderr
         assert watched.returncode == CANNOT
         return
-    assert watched.returncode in {expected.returncode, FOUND_SOMETHING if verb == "check" else expected.returncode}
+    has_failed = expected.stderr.startswith("Traceback") or "\nTraceback" in expected.stderr
+    same = SCRIPT_FAILED if has_failed and expected.returncode == 1 else expected.returncode
+    assert watched.returncode in {same, FOUND_SOMETHING if verb == "check" else same}

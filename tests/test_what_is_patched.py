@@ -23,12 +23,15 @@ for _ in range(3):
 """
 # To be told of the engine's calls, and to be invisible to warnings, tracebacks, fast paths, and to whoever counts modes
 # or asks how deep it may call; to be out of the way of torch.jit.trace; to follow threads that begin, and custom
-# Functions that are applied; and to find optimizers that the program has hidden from the garbage collector.
+# Functions that are applied; to find optimizers that the program has hidden from the garbage collector; and to let the
+# program's signal handlers wait while our own code runs.
 ALWAYS = {
     "BackwardCFunction.__init__",
     "ScriptModule._create_method_from_trace",
     "ScriptModule._create_method_from_trace_with_dict",
     "Thread._bootstrap_inner",
+    "_signal.getsignal",
+    "_signal.signal",
     "gc.freeze",
     "sys.getrecursionlimit",
     "sys.setrecursionlimit",

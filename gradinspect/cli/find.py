@@ -6,6 +6,7 @@ import typer
 
 from gradinspect.analyses.memory.compiled import closed_notes
 from gradinspect.analyses.selection.finding import find_nodes
+from gradinspect.analyses.selection.node_conditions import near_misses
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.output.console import print_lines, terminal_page
@@ -59,6 +60,8 @@ def find(
             return
         page = terminal_page(FoundPage)
         print_lines(page.lines(rows, condition, is_full=full))
+        if not rows:
+            print_lines(line for sentence in near_misses(graph, condition) for line in page.wrapped(sentence))
         print_lines(line for note in closed_notes(graph) for line in page.wrapped(note, "dim"))
 
     report_on(request, questions.graph(), report)

@@ -15,7 +15,13 @@ from gradinspect.analyses.gradients.choice import (
     chosen_parameters,
     chosen_slices,
 )
-from gradinspect.analyses.gradients.folded import as_deep_as_fits, folded_flow, folded_parameters, unfolded_flow
+from gradinspect.analyses.gradients.folded import (
+    as_deep_as_fits,
+    folded_flow,
+    folded_parameters,
+    unfolded_flow,
+    unfolded_parameters,
+)
 from gradinspect.analyses.gradients.observed import (
     compiled_notes,
     fall_of,
@@ -29,7 +35,7 @@ from gradinspect.analyses.gradients.observed import (
 from gradinspect.analyses.gradients.steps import GradientSteps, moves, notes_of_all, unmeasured_in_all
 from gradinspect.analyses.gradients.timeline import Timeline, slowest_first
 from gradinspect.analyses.selection.rows import RowChoice
-from gradinspect.analyses.structure.name_folding import FOLD_ABOVE, MAX_ROWS
+from gradinspect.analyses.structure.name_folding import MAX_ROWS
 from gradinspect.analyses.summary import describe_capture, passed_over
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
@@ -218,12 +224,9 @@ def _tables(page: GradientsPage, graph: Graph, by: By | None, rows: RowChoice, *
         parameters = chosen_parameters(graph, parameter_rows(graph), rows)
         if parameters or by is not None or not rows.is_part:
             yield Text()
-            is_long = len(parameters) > FOLD_ABOVE and not (full or is_part or by)
-            folded = folded_parameters(graph, parameters, max_rows) if is_long else ()
-            if 0 < len(folded) < len(parameters):
-                yield from page.folded(folded, max_rows)
-            else:
-                yield from page.parameters(parameters, max_rows)
+            is_each = full or is_part
+            leaves = unfolded_parameters(parameters) if is_each else folded_parameters(graph, parameters)
+            yield from page.parameters(leaves, max_rows)
     if by == "node":
         yield Text()
         yield from page.nodes(graph, chosen_nodes_that_ran(graph, nodes_by_order(graph), rows), max_rows)
@@ -237,7 +240,7 @@ def _steps_page(found: GradientSteps, by: By | None, rows: RowChoice, *, full: b
     yield from page.unmeasured((*passed_over(found.graph), *unmeasured_in_all(found.steps)))
     yield Text()
     chosen = chosen_moves(found.graph, moves(found.steps), rows)
-    folds = len(chosen) > FOLD_ABOVE and not (full or rows.is_part or rows.sort)
+    folds = not (full or rows.is_part or rows.sort)
     yield from page.tables(found.steps, chosen, _max_rows(rows, full=full), folds=folds)
     if by is not None:
         yield Text()

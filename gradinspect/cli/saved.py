@@ -7,7 +7,7 @@ import typer
 from gradinspect.analyses.memory.compiled import closed_notes
 from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, filter_rows, saved_rows
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice, chosen_rows
-from gradinspect.analyses.structure.name_folding import FOLD_ABOVE, MAX_ROWS
+from gradinspect.analyses.structure.name_folding import MAX_ROWS
 from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
@@ -44,7 +44,7 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
         typer.Option("--format", metavar="KIND", help="Print table, csv, json or markdown.", rich_help_panel=OUTPUT),
     ] = "table",
 ) -> None:
-    """Show every saved attribute (_saved_*) of every node. A large graph begins with the largest tensors.
+    """Show what each node saves (_saved_*). The largest tensors come first, equal blocks in one row.
 
     gradinspect saved train.py --sort bytes
 
@@ -57,8 +57,7 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
         if output_format == "table":
             console = output_console()
             unicode = can_print_unicode(console)
-            is_asked = full or rows != ALL_ROWS or wanted != SavedFilter()
-            if is_asked or len(found) <= FOLD_ABOVE:
+            if full or rows != ALL_ROWS or wanted != SavedFilter():
                 lines = render_saved_table(found, width=console.width, unicode=unicode, top=rows.top)
             else:
                 lines = render_folded_table(found, width=console.width, unicode=unicode, top=MAX_ROWS)

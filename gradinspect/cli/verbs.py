@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from gradinspect.cli.options.conversion import without_needless_conversion
+
 
 class Verb(NamedTuple):
     """What is known of a verb before its module is imported."""
@@ -22,7 +24,7 @@ VERBS: Final = {
     OVERVIEW: Verb("Show the headlines of one run: graph, memory, problems, gradients, peak."),
     "trace": Verb("Show the autograd graph of a program at its first backward call."),
     "find": Verb("List the nodes that meet a condition."),
-    "saved": Verb("Show every saved attribute (_saved_*) of every node."),
+    "saved": Verb("Show what each node saves (_saved_*)."),
     "memory": Verb("Show what holds memory for backward, each storage counted once."),
     "fit": Verb("Find the peak of memory of whole training steps."),
     "plan": Verb("Find what to checkpoint so that training steps fit into memory."),
@@ -51,10 +53,29 @@ class VerbGroup(TyperGroup):
             self.commands[cmd_name] = _command(cmd_name, dict(VERBS[cmd_name].earlier))
         return self.commands.get(cmd_name)
 
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # as above
+        """Return the options ahead of a verb."""
+        return without_needless_conversion(super().get_params(ctx))
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002  # as above
         """List what the verbs are for."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
+
+
+def verbs_with(option: str) -> dict[str, list[str]]:
+    """Return the verbs that have an option, each with what else must be given: `{"plan": ["--fit SIZE"]}`."""
+    names = (name for name in VERBS if name != OVERVIEW)
+    params = {name: _command(name, {}).params for name in names}
+    return {
+        name: [f"{param.opts[0]} {param.metavar}" for param in found if _is_needed(param) and option not in param.opts]
+        for name, found in params.items()
+        if any(option in param.opts for param in found)
+    }
+
+
+def _is_needed(param: Any) -> bool:  # noqa: ANN401  # as above
+    return bool(param.param_type_name == "option" and param.required)
 
 
 def _command(name: str, earlier: dict[str, str]) -> Any:  # noqa: ANN401  # as above

@@ -24,6 +24,7 @@ from types import FrameType
 from msgspec.structs import replace
 
 from gradinspect.errors import SCRIPT_FAILED
+from gradinspect.own_threads import start_thread
 from gradinspect.ranks.job import Job
 from gradinspect.ranks.meeting import HOST, Meeting, started_at
 from gradinspect.ranks.peers import Peers
@@ -87,7 +88,7 @@ class Presence:
         """Find the others, and start the thread."""
         self.meeting.connect()
         self._show()
-        _thread.start_new_thread(self._run, ())
+        start_thread(self._run)
 
     def watch_program(self, where: Where, stop: Callable[[int, float], None] | None) -> None:
         """Note that the program runs now.

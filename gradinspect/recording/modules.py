@@ -127,7 +127,7 @@ class CalledPaths:
 
     def __init__(self, recorder: Recorder, names: Names) -> None:
         """Share what has seen the calls, and the paths of modules."""
-        self._recorder = recorder
+        self._recorder, self._names = recorder, names
         self._known: dict[int, str] = {}
         self._paths = PathsOfCalls(recorder, names)
 
@@ -143,6 +143,13 @@ class CalledPaths:
             self._known[one] = self._within(one, caller)
             place = one
         return self._known[place]
+
+    def classes(self) -> dict[str, str]:
+        """Return the class of each module that was called, by its own path and those that were asked for."""
+        recorder, names = self._recorder, self._names
+        called = [(recorder.module_path(number, names), number) for number in range(len(recorder.modules))]
+        called += [(path, _window(recorder, place).module) for place, path in self._known.items()]
+        return {path: recorder.class_name(number) for path, number in called if path}
 
     def _within(self, place: int, caller: int) -> str:
         path = self._paths.own(place)

@@ -36,6 +36,7 @@ from gradinspect.runner.nothing_recorded import hidden_by_errors, nothing_record
 from gradinspect.runner.observed_calls import ObservedCalls
 from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.process_state import ProcessState
+from gradinspect.runner.program_handlers import waiting_handlers
 from gradinspect.runner.programs.namespaces import (
     base_folder,
     call_of,
@@ -164,6 +165,7 @@ class Session(Generic[T]):
             # even when the recorder has stopped
             stack.enter_context(patched(*stack_patches(), hidden_refs_patch(), freezes_noted()))
             stack.enter_context(self._run.recorder)
+            stack.enter_context(waiting_handlers())
             stack.enter_context(self._run.stopper)
             self._enter_conditions(stack)
             stack.enter_context(self._observer.attached())

@@ -21,6 +21,8 @@ from threading import get_ident, main_thread
 from types import FrameType
 from typing import Any
 
+from gradinspect.runner.waiting_handler import handler_of, program_handler, set_handler
+
 _TIMERS: dict[Any, int] = {
     getattr(signal, name): getattr(signal, fires)
     for name, fires in (("ITIMER_REAL", "SIGALRM"), ("ITIMER_VIRTUAL", "SIGVTALRM"), ("ITIMER_PROF", "SIGPROF"))
@@ -30,7 +32,7 @@ _MEANT_FOR_US = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE", "SIGCHLD") if hasattr(signal, name)
 )  # while we print, after the program
 _SIGNALS = tuple(signal.valid_signals())  # listed once: it takes longer than to ask for their handlers
-_handler_of, _set_handler, _raise = signal.getsignal, signal.signal, signal.raise_signal  # a program may replace them
+_raise = signal.raise_signal  # a program may replace it
 _set_timer: Any = getattr(signal, "setitimer", None)
 _timer_of: Any = getattr(signal, "getitimer", None)
 _AT_ONCE_S = 1e-6  # the shortest time that a timer can have
@@ -50,15 +52,15 @@ class HeldSignals:
         self._missed: list[int] = []
         self._theirs = {}
         for number, handler in _handlers().items():
-            wanted = self._wanted(number, handler, ours)
+            wanted = self._wanted(number, program_handler(handler), ours)
             if wanted != handler:
-                self._theirs[number] = handler
-                _set_handler(number, wanted)
+                self._theirs[number] = handler if ours is None else program_handler(handler)
+                set_handler(number, wanted)
 
     def release(self) -> None:
         """Resume; the program's handlers are now called for delayed signals, and may raise."""
         for number, handler in self._theirs.items():
-            _set_handler(number, handler)
+            set_handler(number, handler)
         for timer, (seconds, interval) in self._timers.items():
             if seconds and _is_due(timer, seconds, interval):
                 self._note(_TIMERS[timer], None)
@@ -142,5 +144,5 @@ def _is_main_thread() -> bool:
 
 def _handlers() -> dict[int, Any]:
     """Map each signal to its handler, if it was set from Python."""
-    found = {number: _handler_of(number) for number in _SIGNALS}
+    found = {number: handler_of(number) for number in _SIGNALS}
     return {number: handler for number, handler in found.items() if handler is not None}

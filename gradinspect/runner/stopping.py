@@ -32,7 +32,6 @@ What a daemon thread refers to is never freed. C++ extensions of a CUDA build co
 that is left, so the thread that waits for the end must not refer to the run.
 """
 
-import _thread
 import concurrent.futures.thread
 import opcode
 import signal
@@ -45,14 +44,15 @@ from time import monotonic, sleep
 from types import FrameType
 from typing import Any, Self
 
+from gradinspect.own_threads import start_thread
 from gradinspect.recording.frames import RUNNERS
 from gradinspect.runner.ending import end_process
 from gradinspect.runner.endless_waits import endless_wait_of
 from gradinspect.runner.quiet_stops import leave_out_stops
+from gradinspect.runner.waiting_handler import handler_of, set_handler
 
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 _SIGNAL = signal.SIGRTMAX - 2 if hasattr(signal, "SIGRTMAX") else getattr(signal, "SIGURG", 0)  # an unused signal
-_set_handler, _handler_of = signal.signal, signal.getsignal  # a program may replace them
 _send: Any = getattr(signal, "pthread_kill", None)
 _THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # they end a thread or reuse it cleanly
 _TEST_RUNNERS = ("_pytest", "pluggy")
@@ -83,14 +83,14 @@ class Stopper:
     def __enter__(self) -> Self:
         """Let other threads reach the main thread. NOTE [A stop from another thread]."""
         if _SIGNAL > 0 and _send is not None and get_ident() == self._main.ident:
-            self._signal_handler = _set_handler(_SIGNAL, self._stop_main)
+            self._signal_handler = set_handler(_SIGNAL, self._stop_main)
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Stop watching."""
         self.ended()
         if self._signal_handler is not None:
-            _set_handler(_SIGNAL, self._signal_handler)
+            set_handler(_SIGNAL, self._signal_handler)
 
     def stop(self, program_frame: FrameType | None) -> None:
         """Raise the stop here.
@@ -109,7 +109,7 @@ class Stopper:
             if not in_main:
                 self._wake_main()
             patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
-            _thread.start_new_thread(self._end_in_time, (patience,))  # the program may lack what a Thread needs
+            start_thread(self._end_in_time, patience)  # the program may lack what a Thread needs
         raise make_stop(is_in_test=_is_in_test(program_frame))
 
     @contextmanager
@@ -130,7 +130,7 @@ class Stopper:
             seconds: By the clock on the wall.
             may_stop: Asked then, in a thread of ours.
         """
-        _thread.start_new_thread(self._stop_after, (seconds, may_stop))  # the program does not see it among its threads
+        start_thread(self._stop_after, seconds, may_stop)
 
     def _stop_after(self, seconds: float, may_stop: Callable[[], bool]) -> None:
         if self._until_end.acquire(timeout=seconds):
@@ -152,7 +152,7 @@ class Stopper:
             return
         self._begin()
         self._wake_main()
-        _thread.start_new_thread(self._end_in_time, (patience_s, exit_code))
+        start_thread(self._end_in_time, patience_s, exit_code)
 
     def _begin(self) -> None:
         if not self.is_stopping:
@@ -161,7 +161,7 @@ class Stopper:
 
     def _wake_main(self) -> None:
         """Let the main thread raise the stop, unless the program has taken the signal, as it may take all."""
-        is_ours = self._signal_handler is not None and _handler_of(_SIGNAL) == self._stop_main
+        is_ours = self._signal_handler is not None and handler_of(_SIGNAL) == self._stop_main
         if is_ours and self._main.ident is not None:
             _send(self._main.ident, _SIGNAL)
 

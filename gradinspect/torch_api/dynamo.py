@@ -21,6 +21,7 @@ _ACTION = private("torch._C._dynamo.eval_frame._FrameAction", _UNSEEN)
 _NO_FILE = "<string>"
 _CACHED = type(lru_cache(maxsize=1)(len))  # what is in the place of a function whose results are kept
 _MARKED: set[int] = set()  # codes of functions, which are never freed
+_PASSED_BY: set[int] = set()  # those of them that only hand on
 _SKIPPED: "dict[int, _Skipped]" = {}  # by id: each recording begins with it, and all that is ours takes 65 ms
 _CONVERSIONS = "torch._dynamo.convert_frame"  # never imported by us: a program that compiles has imported it
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -41,7 +42,13 @@ def is_generated(code: CodeType) -> bool:
 
 def passed_by(function: _Function) -> _Function:
     """Run a function uncompiled; what it calls belongs to the program, and is compiled as usual."""
+    _PASSED_BY.add(id(function.__code__))
     return _marked(function, with_callees=False)
+
+
+def is_passed_by(code: CodeType) -> bool:
+    """Return whether a function is marked by `passed_by`: what it calls belongs to the program."""
+    return id(code) in _PASSED_BY
 
 
 def uncompiled(function: _Function) -> _Function:

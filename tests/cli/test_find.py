@@ -25,18 +25,19 @@ def test_the_nodes_that_meet_a_condition(capsys: pytest.CaptureFixture[str]) -> 
     """One per line, with what they hold."""
     assert main(["find", "run.json", "class~Addmm*"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-#  class           output      bytes  module   line
-1  AddmmBackward0  f32[4, 3]   320 B  model.2  src/model.py:21
-4  AddmmBackward0  f32[4, 20]  160 B  model.0  src/model.py:21
-2 nodes where class~Addmm*, 480 B held
+#  class               output         bytes  module     line
+1  AddmmBackward0  ×2  f32[4, 3..20]  480 B  model.0,2  src/model.py:21
+2 nodes where class~Addmm*, 480 B held; each one: --full
 """)
 
 
 @pytest.mark.usefixtures("_capture")
 def test_no_node_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is no error."""
+    """It is no error, and says what there is."""
     assert main(["find", "small.json", "status=modified"]) == 0
-    assert capsys.readouterr().out == "0 nodes where status=modified, 0 B held\n"
+    assert capsys.readouterr().out == (
+        '0 nodes where status=modified, 0 B held\nNo node has status=modified. Available: "live".\n'
+    )
 
 
 @pytest.mark.usefixtures("_capture")

@@ -102,13 +102,24 @@ def test_equal_blocks(tmp_path: Path, verb: str) -> None:
     assert "blocks.0-8" in outermost(screen, "blocks")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("saved",), ("find", "bytes>0"), ("grads",), ("grads", "--steps", "2")])
+def test_two_blocks(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """They share a row, too, though all rows would fit a screen."""
+    (tmp_path / "net.py").write_text(EQUAL.replace("range(9)", "range(2)"))
+    verb, *options = command
+    screen = gradinspect(verb, "net.py", *options, cwd=tmp_path, COLUMNS="100").stdout
+
+    assert outermost(screen, "blocks") == {"blocks.0-1"}
+
+
 @pytest.mark.parametrize("verb", MODULES)
 def test_stages_of_a_network(tmp_path: Path, verb: str) -> None:
     """Those with the same modules inside share a row, whatever their sizes and whichever of them holds memory."""
     (tmp_path / "net.py").write_text(STAGES)
     screen = gradinspect(verb, "net.py", cwd=tmp_path, COLUMNS="100").stdout
     rows = screen.partition("by module")[2] or screen  # `fit` names above them the one that is at work at the peak
-    modules = rows.partition("gradient of  ")[0]  # parameters of other sizes have rows of their own
+    modules = rows.partition("gradient of  ")[0]  # a parameter shares a row with those of any block
     modules = re.sub(r"(?m)^┊ ┊.*$", "", modules)  # inside of a block, `trace` shows one of its copies
 
     assert outermost(modules, "stage") == {"stage1", "stage2-4"}

@@ -166,6 +166,7 @@ class Leaving(nn.Module):
         super().__init__()
         self.first, self.second, self.calls = nn.Linear(24, 48), nn.Linear(48, 24), 1
         self.register_buffer("scale", torch.ones(24))
+        self.seen = []
     def forward(self, x):
         {line}
         return x + self.second(self.first(x * self.scale / self.calls).sigmoid())
@@ -347,8 +348,10 @@ def test_what_writes_to_its_input_is_not_computed_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("self.calls += 1", "Its forward changes 'calls' of Leaving"),
+        ("self.calls += 1", "When it runs again, "),
+        ("self.seen.append(0)", "When it runs again, it changes 'seen' of Leaving (train.py:13), with which"),
         ("self.scale.mul_(0.9)", "Its forward changes the buffer 'scale' of Leaving"),
+        ("self.scale.data.mul_(0.9)", "When it runs again, aten.mul_.Tensor is not given what it was given before"),
         ("self.calls = random.random()", "Its forward"),
         ("x, self.last = x - getattr(self, 'last', x).mean(0), x.detach()", "When it runs again, aten.mean.dim is not"),
     ],
@@ -360,6 +363,16 @@ def test_what_goes_on_with_what_it_has_left_is_not_computed_again(line: str, why
 
     assert any(f"Not possible: checkpoint 0-3 Leaving x4. {why}" in note for note in figures["notes"])
     assert {one["class_name"] for one in checkpoints} <= {"Linear"}
+
+
+@pytest.mark.slow
+def test_what_writes_the_same_anew_is_computed_again(tmp_path: Path) -> None:
+    """A block that keeps what others may read, such as its last size, leaves it as it was."""
+    line = "self.seen = [len(x), x.detach()]; self.calls = float(len(x))"
+    _, figures = planned(LEAVING.format(line=line), tmp_path, "--fit", "1KiB", "--try")
+
+    assert "Leaving" in {one.get("class_name") for one in figures["lowest"]["changes"]}
+    assert not any("Not possible" in note for note in figures["notes"])
 
 
 @pytest.mark.slow

@@ -495,11 +495,22 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
             "'saved' has no option '--dept'. Options of the script follow --: gradinspect saved x.py -- --dept=2. "
             "See: gradinspect saved --help",
         ),
+        (
+            ["trace", "x.py", "--color-by", "bytes"],
+            "'trace' has no option '--color-by'. 'export' has it: gradinspect export x.py --color-by bytes. "
+            "Options of the script follow --: gradinspect trace x.py -- --color-by bytes. "
+            "See: gradinspect trace --help",
+        ),
+        (
+            ["memory", "x.py", "--split", "net"],
+            "'memory' has no option '--split'. 'plan' has it: gradinspect plan x.py --split net --fit SIZE. Options of "
+            "the script follow --: gradinspect memory x.py -- --split net. See: gradinspect memory --help",
+        ),
         (["explain", "--jsn"], "'explain' has no option '--jsn'. See: gradinspect explain --help"),
     ],
 )
 def test_an_unknown_option_may_be_the_scripts(words: list[str], sentence: str) -> None:
-    """The error says where options of the script go, and where those of the verb are listed."""
+    """Or that of another verb: the error says where each goes, and where those of the verb are listed."""
     done = gradinspect(*words)
 
     assert (done.returncode, done.stderr) == (2, f"gradinspect: {sentence}\n")

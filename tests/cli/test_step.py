@@ -188,7 +188,7 @@ def test_quit_leaves(product: Path) -> None:
 
         assert done.returncode == 0
         steps = "0 steps" if len(commands) == 1 else f"{len(commands) - 1} step"
-        assert done.stdout.endswith(f"Stopped after {steps}; nothing was compared.\n")
+        assert done.stdout.endswith(f"Stopped after {steps}; nothing was compared: 'continue' goes to the end.\n")
         assert "after tensor" not in done.stdout
 
 
@@ -342,7 +342,7 @@ def test_at_a_terminal(product: Path) -> None:
 
     assert "#0 SumBackward0" in seen
     assert "#1 MulBackward0" in seen
-    assert "Stopped after 2 steps; nothing was compared." in seen
+    assert "Stopped after 2 steps; nothing was compared: 'continue' goes to the end." in seen
     assert process.returncode == 0
 
 

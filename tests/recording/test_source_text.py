@@ -1,6 +1,7 @@
 """Lines of files, whatever a program has put in the place of what reads them."""
 
 import linecache
+import os
 from pathlib import Path
 from typing import NoReturn
 from unittest import mock
@@ -24,6 +25,16 @@ def test_lines_are_read(tmp_path: Path) -> None:
     assert lines_of(str(file)) == ["def f():\n", "    return 1\n"]
     assert [line_of(str(file), line) for line in (0, 1, 2, 3)] == ["", "def f():", "return 1", ""]
     assert lines_of(str(tmp_path / "no such file")) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_what_would_be_waited_for_has_no_lines(tmp_path: Path) -> None:
+    """A program may have replaced its own file by a pipe to which nobody writes, by a folder, or by a device."""
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "zeros.py").symlink_to("/dev/zero")
+    (tmp_path / "folder.py").mkdir()
+
+    assert [lines_of(str(tmp_path / f"{name}.py")) for name in ("pipe", "zeros", "folder")] == [[], [], []]
 
 
 REPLACED = (

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from math import isfinite
 from statistics import median_low
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from gradinspect.analyses.gradients.observed import FAR, FlowRow, ParameterRow
 from gradinspect.analyses.gradients.steps import Move
@@ -14,9 +14,6 @@ from gradinspect.graph import GradientStats, Graph, Record, TensorInfo
 
 T = TypeVar("T")
 F = TypeVar("F")
-
-
-SAME_SIZES: Final = (True, False)  # what shares a row, and where there are too many: NOTE [One fold] in `name_folding`
 
 
 class FoldedRow(Record, frozen=True, kw_only=True):
@@ -169,67 +166,51 @@ def _look(row: FlowRow) -> tuple[Hashable, ...]:
     return row.class_name, row.stats.norm == 0, row.stats.num_nonfinite
 
 
-def _kind(stats: GradientStats | None) -> tuple[bool, bool]:
-    """Return what has no range together with others: zeros, and what is not finite."""
-    return (False, False) if stats is None else (stats.norm == 0, bool(stats.num_nonfinite))
+def _kind(stats: GradientStats | None) -> tuple[bool, int]:
+    """Return what has no range together with others: zeros, and how many elements are not finite."""
+    return (False, 0) if stats is None else (stats.norm == 0, stats.num_nonfinite)
 
 
-def folded_parameters(graph: Graph, rows: Sequence[ParameterRow], max_rows: int | None = None) -> list[FoldedRow]:
-    """Return the parameters of equal blocks as one, each in the place of its first.
+def folded_parameters(graph: Graph, rows: Sequence[ParameterRow]) -> list[FoldedRow]:
+    """Return the parameters of equal blocks as one, whatever their sizes, each in the place of its first.
 
     One without a gradient is never in a row with one that has a gradient, nor zeros, NaN or Inf with other numbers.
 
     Args:
         graph: It has the shapes.
         rows: Of its parameters.
-        max_rows: If there are more, those of different sizes share a row, too.
     """
 
-    def look(row: ParameterRow, same_sizes: bool) -> tuple[object, ...]:
+    def look(row: ParameterRow) -> tuple[object, ...]:
         leaf = graph.nodes[row.node].leaf
-        info = None if leaf is None else leaf.info
-        return _look_of(row, info, same_sizes)
+        return _look_of(row, None if leaf is None else leaf.info)
 
-    return _folded(
-        rows, lambda row: row.name, look, lambda name, part: FoldedRow(name=name, rows=tuple(part)), max_rows
-    )
+    return _folded(rows, lambda row: row.name, look, lambda name, part: FoldedRow(name=name, rows=tuple(part)))
 
 
-def folded_moves(rows: Sequence[Move], max_rows: int | None = None) -> list[FoldedMove]:
-    """Return the parameters of equal blocks as one, if they are alike in each call.
+def unfolded_parameters(rows: Sequence[ParameterRow]) -> list[FoldedRow]:
+    """Give each parameter a row of its own."""
+    return [FoldedRow(name=row.name, rows=(row,)) for row in rows]
 
-    Args:
-        rows: Parameters through all calls.
-        max_rows: If there are more, those of different sizes share a row, too.
-    """
 
-    def look(move: Move, same_sizes: bool) -> tuple[object, ...]:
-        return tuple(row and _look_of(row, row.stats, same_sizes) for row in move.rows)
+def folded_moves(rows: Sequence[Move]) -> list[FoldedMove]:
+    """Return the parameters of equal blocks as one, if they are alike in each call."""
 
-    return _folded(
-        rows, lambda move: move.name, look, lambda name, part: FoldedMove(name=name, moves=tuple(part)), max_rows
-    )
+    def look(move: Move) -> tuple[object, ...]:
+        return tuple(row and _look_of(row, row.stats) for row in move.rows)
+
+    return _folded(rows, lambda move: move.name, look, lambda name, part: FoldedMove(name=name, moves=tuple(part)))
 
 
 def _folded(
     rows: Sequence[T],
     name: Callable[[T], str],
-    look: Callable[[T, bool], Hashable],
+    look: Callable[[T], Hashable],
     make: Callable[[str, list[T]], F],
-    max_rows: int | None,
 ) -> list[F]:
-    """Fold as little as makes the rows few enough, or as much as can be."""
-
-    def fold(same_sizes: bool) -> list[F]:
-        groups = alike(rows, lambda row: (name(row),), lambda row: look(row, same_sizes))
-        parts = chain.from_iterable(_split(group, name) for group in groups)
-        return [make(name_by_indices(map(name, part)), part) for part in parts]
-
-    for same_sizes in SAME_SIZES:
-        folded = fold(same_sizes)
-        if max_rows is None or len(folded) <= max_rows:
-            break
-    return folded
+    groups = alike(rows, lambda row: (name(row),), look)
+    parts = chain.from_iterable(_split(group, name) for group in groups)
+    return [make(name_by_indices(map(name, part)), part) for part in parts]
 
 
 def _split(group: list[T], name: Callable[[T], str]) -> Iterable[list[T]]:
@@ -242,15 +223,7 @@ def unfolded_moves(rows: Sequence[Move]) -> Iterator[FoldedMove]:
     return (FoldedMove(name=move.name, moves=(move,)) for move in rows)
 
 
-def _look_of(row: ParameterRow, shaped: TensorInfo | GradientStats | None, same_sizes: bool) -> tuple[object, ...]:
-    """Return what rows must have in common to share one.
-
-    Args:
-        row: A parameter in one call.
-        shaped: What has its shape.
-        same_sizes: Whether that must be the same.
-    """
-    shape = None
-    if shaped is not None:
-        shape = shaped.shape if same_sizes else len(shaped.shape), shaped.dtype
+def _look_of(row: ParameterRow, shaped: TensorInfo | GradientStats | None) -> tuple[object, ...]:
+    """Return what rows must have in common to share one, given what has the shape."""
+    shape = None if shaped is None else (len(shaped.shape), shaped.dtype)
     return shape, row.is_missing, row.unmeasured, *_kind(row.stats)

@@ -6,10 +6,11 @@ What comes in: a graph and the nodes of a path in order. What goes out: the same
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gradinspect.analyses.structure.name_folding import FOLD_ABOVE, pattern_of
+from gradinspect.analyses.structure.name_folding import pattern_of
 from gradinspect.analyses.structure.repeated_runs import Stretch, repeated_stretches
 from gradinspect.graph import Graph
 
+SHORT: Final = 24  # nodes: such a path fits a screen, and is read as it is
 MIN_TIMES: Final = 3  # the first one is shown, and folding a single one after it would save no row
 
 
@@ -22,7 +23,7 @@ def fold_path(graph: Graph, path: Sequence[int], selected: int) -> Iterator[int 
         selected: A node of it.
     """
     begin = 0
-    for stretch in _stretches(graph, path) if len(path) > FOLD_ABOVE else ():
+    for stretch in _stretches(graph, path) if len(path) > SHORT else ():
         shown = range(stretch.start + stretch.period, stretch.stop)
         here = path.index(selected)
         for start, stop in ((shown.start, min(max(here, shown.start), shown.stop)), (here + 1, shown.stop)):

@@ -1,7 +1,7 @@
 """The saved-attribute table: what every node keeps for backward, one row per saved value."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -84,40 +84,33 @@ class AlikeRows(NamedTuple):
     times: int
 
 
-def folded_tensors(rows: Sequence[SavedRow], max_rows: int | None = None, *, by_line: bool = True) -> list[AlikeRows]:
+def folded_tensors(rows: Sequence[SavedRow], *, by_line: bool = True) -> list[AlikeRows]:
     """Return the tensors among some rows, those of equal blocks as one row, the largest first.
 
-    Rows are alike if they say the same, in modules whose names differ in an index only; what compiled code keeps is
-    named after what made it, and its place among all that is kept says nothing.
+    Rows are alike if they say the same but for sizes, in modules whose names differ in an index only; what compiled
+    code keeps is named after what made it, and its place among all that is kept says nothing.
 
     Args:
         rows: Of the table.
-        max_rows: If more than these are needed for nearly all bytes, those of different sizes share a row, too.
         by_line: Whether rows of different lines say different things: not where lines are not shown.
     """
-    folded = _folded(rows, lambda value: value, by_line=by_line)
-    is_long = max_rows is not None and num_of_nearly_all(folded) > max_rows
-    return _folded(rows, without_numbers, by_line=by_line) if is_long else folded
-
-
-def num_of_nearly_all(folded: Sequence[AlikeRows]) -> int:
-    """Return how many of the first rows hold nearly all of the bytes, the largest first."""
-    sums = list(accumulate(one.row.own_bytes for one in folded))
-    return bisect_left(sums, NEARLY_ALL * sums[-1]) + 1 if sums and sums[-1] else 0
-
-
-def _folded(rows: Sequence[SavedRow], sizes: Callable[[str], str], *, by_line: bool) -> list[AlikeRows]:
 
     def look(row: SavedRow) -> tuple[object, ...]:
         is_shared = row.shared_with is not None
         attribute = row.attribute if row.kept_by_eager is None else _without_index(row.attribute)
-        what = row.node_name, attribute, sizes(row.value), row.kept_by_eager
+        what = row.node_name, attribute, without_numbers(row.value), row.kept_by_eager
         return *what, row.status, row.origin, row.source if by_line else None, is_shared
 
     tensors = (row for row in rows if row.kind == "tensor")
     groups = alike(tensors, lambda row: (row.module, row.origin_name), look)
     folded = [AlikeRows(_together(group), len(group)) for group in groups]
     return sorted(folded, key=lambda one: (-one.row.own_bytes, -(one.row.num_bytes or 0), one.row.node))
+
+
+def num_of_nearly_all(folded: Sequence[AlikeRows]) -> int:
+    """Return how many of the first rows hold nearly all of the bytes, the largest first."""
+    sums = list(accumulate(one.row.own_bytes for one in folded))
+    return bisect_left(sums, NEARLY_ALL * sums[-1]) + 1 if sums and sums[-1] else 0
 
 
 def _together(rows: Sequence[SavedRow]) -> SavedRow:

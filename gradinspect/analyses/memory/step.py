@@ -7,6 +7,7 @@ module, by line, and what would have to go to stay below a limit.
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from gradinspect.analyses.memory.rows import OUTSIDE
@@ -175,6 +176,7 @@ class StepMemory(Shown, Record, frozen=True):
     on: str = ""  # the device: "cuda:0"; "" in files of earlier releases, which added all devices up
     others: tuple[DeviceSteps, ...] = ()  # the other devices, the fullest first
     model_name: str = OUTERMOST  # the program's variable with the module whose path is ""
+    classes: dict[str, str] = msgspec.field(default_factory=dict)  # of modules that were called, by their paths
 
     @property
     def not_counted(self) -> tuple[str, ...]:
@@ -233,8 +235,10 @@ class PeakGroup(Record, frozen=True):
     num_bytes: int
     num_storages: int
     detail: str = ""
+    class_name: str = ""  # of a module that was called
 
 
+Words: TypeAlias = tuple[str, str, str]  # label, detail, class
 FoldedGroup: TypeAlias = tuple[PeakGroup, tuple[PeakGroup, ...]]
 
 
@@ -312,20 +316,21 @@ def folded_groups(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> l
     rows = chosen_alive(memory, choice)
     if by != "module":
         return _folded(_grouped(rows, _key(memory, by)), lambda group: (group.num_bytes, group.num_storages))
-    depth, model = _module_depth(memory), memory.model_name
-    found = _folded_modules(rows, depth, model)
+    depth = _module_depth(memory)
+    found = _folded_modules(memory, rows, depth)
     most = max(len(found), MAX_MODULES // 2)
     while depth < max((row.made.module.count(".") + 1 for row in rows), default=1):
         depth += 1
-        deeper = _folded_modules(rows, depth, model)
+        deeper = _folded_modules(memory, rows, depth)
         if len(deeper) > most:
             break
         found = deeper
     return found
 
 
-def _folded_modules(rows: Sequence[AliveRow], depth: int, model: str) -> list[FoldedGroup]:
-    """Fold modules whose parameters have the same names; of those without, the ones with the same bytes."""
+def _folded_modules(memory: StepMemory, rows: Sequence[AliveRow], depth: int) -> list[FoldedGroup]:
+    """Fold modules of one class whose parameters have the same names; without any, those with the same bytes."""
+    model = memory.model_name
     parameters: dict[str, dict[str, int]] = {}
     for row in rows:
         label = _outer(row.made, depth, model)
@@ -338,13 +343,15 @@ def _folded_modules(rows: Sequence[AliveRow], depth: int, model: str) -> list[Fo
             return (group.num_bytes, group.num_storages)
         return (frozenset(own), len(set(own.values())))  # the weight of a norm is as large as its bias
 
-    return _folded(_grouped(rows, lambda row: (_outer(row.made, depth, model), "")), look)
+    return _folded(_grouped(rows, _module_key(memory, depth)), look)
 
 
 def _folded(groups: Sequence[PeakGroup], look: Callable[[PeakGroup], Hashable]) -> list[FoldedGroup]:
     """Fold groups that look the same."""
     folded: list[FoldedGroup] = []
-    for same in alike(groups, lambda group: (group.label,), lambda group: (group.detail, look(group))):
+    for same in alike(
+        groups, lambda group: (group.label,), lambda group: (group.detail, group.class_name, look(group))
+    ):
         together = replace(
             same[0],
             label=name_by_indices(group.label for group in same),
@@ -355,26 +362,32 @@ def _folded(groups: Sequence[PeakGroup], look: Callable[[PeakGroup], Hashable]) 
     return sorted(folded, key=lambda pair: -pair[0].num_bytes)
 
 
-def _key(memory: StepMemory, by: By) -> Callable[[AliveRow], tuple[str, str]]:
+def _key(memory: StepMemory, by: By) -> Callable[[AliveRow], Words]:
     match by:
         case "kind":
-            return lambda row: (KIND_NAMES[row.kind], "")
+            return lambda row: (KIND_NAMES[row.kind], "", "")
         case "module":
-            depth = _module_depth(memory)
-            return lambda row: (_outer(row.made, depth, memory.model_name), "")
+            return _module_key(memory, _module_depth(memory))
         case "line":
-            return lambda row: (row.made.line or "(no line)", row.made.code)
+            return lambda row: (row.made.line or "(no line)", row.made.code, "")
         case "phase":
-            return lambda row: (moment_name(row.made), "")
+            return lambda row: (moment_name(row.made), "", "")
         case "storage":
-            return lambda row: (_storage_name(row), "" if row.shape else row.made.line)  # both would be too long
+            return lambda row: (_storage_name(row), "" if row.shape else row.made.line, "")  # both would be too long
+
+
+def _module_key(memory: StepMemory, depth: int) -> Callable[[AliveRow], Words]:
+    def key(row: AliveRow) -> Words:
+        return _outer(row.made, depth, memory.model_name), "", memory.classes.get(_cut(row.made.module, depth), "")
+
+    return key
 
 
 def to_make_room(memory: StepMemory, limit: int) -> tuple[PeakGroup, ...]:
     """Name the largest groups of storages that together are at least as large as what is too much."""
     excess = memory.peak_bytes - limit
     named: list[PeakGroup] = []
-    for group in _grouped(memory.alive, lambda row: (_place(row, memory.model_name), KIND_NAMES[row.kind])):
+    for group in _grouped(memory.alive, lambda row: (_place(row, memory.model_name), KIND_NAMES[row.kind], "")):
         if excess <= 0:
             break
         named.append(group)
@@ -422,12 +435,13 @@ def _names(path: str, model: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((path, shown_path(path, model)))) if path else ()
 
 
-def _grouped(rows: Iterable[AliveRow], key: Callable[[AliveRow], tuple[str, str]]) -> tuple[PeakGroup, ...]:
-    groups: dict[tuple[str, str], PeakGroup] = {}
+def _grouped(rows: Iterable[AliveRow], key: Callable[[AliveRow], Words]) -> tuple[PeakGroup, ...]:
+    groups: dict[Words, PeakGroup] = {}
     for row in rows:
-        label, detail = key(row)
-        before = groups.get((label, detail), PeakGroup(label=label, num_bytes=0, num_storages=0, detail=detail))
-        groups[label, detail] = replace(
+        words = label, detail, class_name = key(row)
+        none = PeakGroup(label=label, num_bytes=0, num_storages=0, detail=detail, class_name=class_name)
+        before = groups.get(words, none)
+        groups[words] = replace(
             before,
             num_bytes=before.num_bytes + row.num_bytes,
             num_storages=before.num_storages + row.num_storages,
@@ -448,7 +462,11 @@ def _outer(made: Origin, depth: int, model: str) -> str:
     if not made.module:
         itself = f"({OUTERMOST if model == 'self' else model} itself)"  # a method of the model trains it
         return itself if made.is_outermost else IN_COMPILED if made.is_compiled else OUTSIDE
-    return shown_path(".".join(made.module.split(".")[:depth]), model)
+    return shown_path(_cut(made.module, depth), model)
+
+
+def _cut(path: str, depth: int) -> str:
+    return ".".join(path.split(".")[:depth])
 
 
 def _storage_name(row: AliveRow) -> str:

@@ -24,6 +24,7 @@ from gradinspect.analyses.planning.changes import (
 from gradinspect.analyses.planning.saved_code import HERE, halving_code, offloading_code, saves_call
 
 ROOT = "model"
+PLAN_FILE = "<__plan>"  # of this code, where we run it
 _PLAIN = re.compile(r"[\w.]+")
 _STATISTICS = """\
 

@@ -9,7 +9,7 @@ A condition compares fields (`=`, `!=`, `<`, `<=`, `>`, `>=`; `~` and `!~` match
 
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, cast
 
 from gradinspect.errors import GradInspectError
@@ -58,9 +58,16 @@ def parse_condition(text: str, fields: Collection[str]) -> Condition:
 
 def fields_in(condition: Condition | Comparison) -> frozenset[str]:
     """Return the fields that a condition compares."""
+    return frozenset(asked.field for asked in comparisons_in(condition))
+
+
+def comparisons_in(condition: Condition | Comparison) -> Iterator[Comparison]:
+    """Yield what a condition compares, from left to right."""
     if isinstance(condition, Comparison):
-        return frozenset({condition.field})
-    return frozenset().union(*map(fields_in, condition.parts))
+        yield condition
+    else:
+        for part in condition.parts:
+            yield from comparisons_in(part)
 
 
 def holds(condition: Condition | Comparison, values_of: ValuesOf) -> bool:

@@ -3,7 +3,7 @@
 What comes in: a `Graph` and criteria. What goes out: a row for each node that meets all of them.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.node_conditions import fields_of_condition, nodes_where
-from gradinspect.analyses.structure.name_folding import MAX_ROWS, alike, name_of_all, numbers_between, without_numbers
+from gradinspect.analyses.structure.name_folding import alike, name_of_all, numbers_between, without_numbers
 from gradinspect.analyses.structure.node_names import hook_names, names_around
 from gradinspect.graph import FoundNode, Graph, Node, SavedStatus, module_name, source_of
 from gradinspect.units import format_tensor, name_matches, parse_bytes
@@ -25,21 +25,16 @@ class AlikeNodes(NamedTuple):
 
 
 def folded_nodes(rows: Sequence[FoundNode]) -> list[AlikeNodes]:
-    """Return nodes that say the same, in modules whose names differ in an index only, as one row each.
+    """Return nodes that say the same but for sizes, in modules whose names differ in an index only, as one row each.
 
     Args:
         rows: By their bytes, or in any other order; so is what is returned.
     """
-    folded = _folded(rows, lambda text: text)
-    return folded if len(folded) <= MAX_ROWS else _folded(rows, without_numbers)
-
-
-def _folded(rows: Sequence[FoundNode], sizes: Callable[[str], str]) -> list[AlikeNodes]:
     is_by_bytes = all(first.held_bytes >= second.held_bytes for first, second in pairwise(rows))
     groups = alike(
         rows,
         lambda row: (row.module, row.leaf),
-        lambda row: (row.name, row.line, tuple(map(sizes, row.outputs)), row.statuses, row.hooks),
+        lambda row: (row.name, row.line, tuple(map(without_numbers, row.outputs)), row.statuses, row.hooks),
     )
     folded = [AlikeNodes(_together(group), len(group)) for group in groups]
     return sorted(folded, key=lambda one: -one.node.held_bytes) if is_by_bytes else folded

@@ -28,17 +28,20 @@ def matching_names(pattern: str, names: Collection[str], noun: str) -> frozenset
 
 def no_such_name(name: str, names: Collection[str], noun: str) -> GradInspectError:
     """Make the error for an unknown name."""
+    return GradInspectError(f'No {noun} matches "{brief(name)}".', closest_names(name, names, noun))
+
+
+def closest_names(name: str, names: Collection[str], noun: str) -> str:
+    """Say which names are like one that is not there, or which there are."""
     by_lower_case = {known.lower(): known for known in sorted(names)}
     wanted = name.strip("*?").lower()
     near = difflib.get_close_matches(wanted, by_lower_case, n=3, cutoff=0.4)
     near = near or [known for known in by_lower_case if wanted in known][:3]
     if near:
-        hint = f"Closest matches: {_quoted(by_lower_case[known] for known in near)}."
-    elif len(names) <= MAX_LISTED:
-        hint = f"Available: {_quoted(sorted(names))}." if names else f"This graph has no {noun}."
-    else:
-        hint = "Give one that trace shows, or a pattern: 'h.*.attn'."
-    return GradInspectError(f'No {noun} matches "{brief(name)}".', hint)
+        return f"Closest matches: {_quoted(by_lower_case[known] for known in near)}."
+    if len(names) <= MAX_LISTED:
+        return f"Available: {_quoted(sorted(names))}." if names else f"This graph has no {noun}."
+    return "Give one that trace shows, or a pattern: 'h.*.attn'."
 
 
 def containing_paths(path: str) -> Iterator[str]:

@@ -1,15 +1,22 @@
 """Choose nodes by a condition and by module."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.selection.conditions import Value, fields_in, holds, parse_condition
-from gradinspect.analyses.selection.name_patterns import matching_names
+from gradinspect.analyses.selection.conditions import (
+    Comparison,
+    Value,
+    comparisons_in,
+    fields_in,
+    holds,
+    parse_condition,
+)
+from gradinspect.analyses.selection.name_patterns import closest_names, matching_names
 from gradinspect.analyses.selection.rows import Fields
 from gradinspect.analyses.structure.node_names import names_around
 from gradinspect.graph import Graph, Node, module_name, source_of
-from gradinspect.units import format_tensor
+from gradinspect.units import brief, format_bytes, format_tensor
 
 T = TypeVar("T")
 
@@ -36,6 +43,28 @@ def fields_of_condition(graph: Graph, condition: str) -> frozenset[str]:
         GradInspectError: As in `nodes_where`.
     """
     return fields_in(parse_condition(condition, node_fields(graph)))
+
+
+def near_misses(graph: Graph, condition: str) -> Iterator[str]:
+    """Say of each comparison that no node meets what there is instead; if each is met, that all together are not."""
+    readers, node_ids = node_fields(graph), range(len(graph.nodes))
+    is_any = False
+    for asked in comparisons_in(parse_condition(condition, readers)):
+        several = [readers[asked.field](node_id) for node_id in node_ids]
+        if not any(holds(asked, lambda _, values=values: values) for values in several):  # type: ignore[misc]  # as above
+            is_any = True
+            yield _near_miss(asked, [value for values in several for value in values if value is not None])
+    if not is_any:
+        yield "Some nodes meet each part of the condition, but none meets all of it."
+
+
+def _near_miss(asked: Comparison, values: Sequence[str | float]) -> str:
+    said = f"No node has {asked.field}{asked.comparator}{brief(asked.text)}."
+    numbers = [value for value in values if not isinstance(value, str)]
+    if numbers:
+        write = format_bytes if asked.field == "bytes" else "{:,}".format
+        return f"{said} The least is {write(int(min(numbers)))}, the most {write(int(max(numbers)))}."
+    return f"{said} {closest_names(asked.text, {str(value) for value in values}, asked.field)}"
 
 
 def nodes_in_module(graph: Graph, pattern: str) -> frozenset[int]:

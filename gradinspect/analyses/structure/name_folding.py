@@ -4,9 +4,9 @@ What comes in: dotted names. What goes out: a name for each group, with those it
 
 NOTE [One fold]
 On every screen, rows of equal blocks that say the same are one row, from two on, with the least and the greatest of
-their numbers. Blocks are equal if the modules inside of them are, however deep and whatever these hold. A list of
-nodes, tensors or parameters that fits a screen is read as it is; if it is too long even when it is folded, rows that
-differ only in sizes are one, too. `repeats` is the same for neighboring nodes and blocks of modules.
+their numbers, however few rows there are. Blocks are equal if the modules inside of them are, however deep, whatever
+these hold and whatever their sizes, which are ranges then. Rows that were chosen or sorted stay apart, as those that
+`--full` asks for. `repeats` is the same for neighboring nodes and blocks of modules.
 
 NOTE [Exactly its members]
 A folded name stands for all combinations of its numbers, so what it is given must be all of them: of
@@ -24,7 +24,6 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
 
-FOLD_ABOVE: Final = 24  # rows: fewer fit a screen
 MAX_ROWS: Final = 40  # of a folded table
 MIN_FOR_ODD: Final = 3  # of two, neither is the odd one
 ODD: Final = 3.0  # times the median of the others

@@ -15,6 +15,7 @@ from gradinspect.runner.engine import EngineInterceptor
 from gradinspect.runner.observed_calls import ObservedCalls
 from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.process_state import SharedState
+from gradinspect.runner.program_handlers import waiting_handlers
 from gradinspect.runner.run import Run
 from gradinspect.runner.stopping import Stopper
 from gradinspect.source import Script
@@ -59,6 +60,7 @@ class LiveSession(Generic[T]):
     def __enter__(self) -> Self:
         """Start observing."""
         with ExitStack() as stack:
+            stack.enter_context(waiting_handlers())
             stack.enter_context(self.run.interceptor)
             stack.enter_context(patched(*stack_patches(), hidden_refs_patch(), freezes_noted(), modes_end_themselves()))
             stack.enter_context(self.run.recorder)

@@ -3,10 +3,12 @@
 import difflib
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
-from gradinspect.cli.verbs import OVERVIEW, VERBS
+from gradinspect.cli.verbs import OVERVIEW, VERBS, verbs_with
 from gradinspect.source import looks_like_source
+
+MAX_VERBS: Final = 4  # named one by one
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -35,8 +37,21 @@ def unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # no
     closest = f" Closest match: {similar[0]}." if similar else ""
     position = next((at for at, word in enumerate(words) if word.partition("=")[0] == name), len(words))
     line = " ".join(["gradinspect", *words[:position], "--", *words[position:]])
-    script = "" if words[0] == "explain" else f" Options of the script follow --: {line}."
-    return f"'{words[0]}' has no option '{name}'.{closest}{script} See: {help_of}"
+    meant = "" if words[0] == "explain" else f"{_verbs_that_have(name, words)} Options of the script follow --: {line}."
+    return f"'{words[0]}' has no option '{name}'.{closest}{meant} See: {help_of}"
+
+
+def _verbs_that_have(option: str, words: Sequence[str]) -> str:
+    """Name the verbs that have an option, and write the command with the first of them."""
+    found = verbs_with(option)
+    if not found:
+        return ""
+    first, *others = found
+    rest = (
+        f", and so have {', '.join(others)}" if len(others) < MAX_VERBS else f", and so have {len(others)} other verbs"
+    )
+    line = " ".join(["gradinspect", first, *words[1:], *found[first]])
+    return f" '{first}' has it{rest if others else ''}: {line}."
 
 
 def usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  # the parser's own classes

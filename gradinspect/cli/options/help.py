@@ -9,6 +9,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand
 
+from gradinspect.cli.options.conversion import without_needless_conversion
 from gradinspect.units import format_count
 
 RUN: Final = "Run the program"
@@ -27,6 +28,10 @@ class VerbCommand(TyperCommand):
         """Take --help-all for a --help that leaves nothing out."""
         self.lists_all = ALL in args
         return list(super().parse_args(ctx, ["--help"] if self.lists_all else args))
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # as above
+        """Return the options, which convert what they are given."""
+        return without_needless_conversion(super().get_params(ctx))
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  # as above
         """Write what follows the name, in words that the user can replace."""

@@ -60,6 +60,8 @@ def record_step_memory(
         key=lambda ledger: (-needed_bytes(ledger), ledger.device),
     )
     first = _on_device(meant, origins)
+    others_on = tuple(_on_device(ledger, origins) for ledger in others)
+    sent = tuple(_collective(one, origins) for one in sent_by_rank)
     return StepMemory(
         source=run.request.label,
         torch_version=str(torch.__version__),
@@ -71,9 +73,10 @@ def record_step_memory(
         is_bound=run.fake is not None and run.fake.is_bound,
         notes=tuple(_notes(phases, run, min(phases.step, asked), ledgers)),
         place=None if job is None else LoneRank(rank=job.rank, world_size=job.world_size),
-        collectives=tuple(_collective(sent, origins) for sent in sent_by_rank),
-        others=tuple(_on_device(ledger, origins) for ledger in others),
+        collectives=sent,
+        others=others_on,
         model_name=names.model_name,
+        classes=origins.classes(),
     )
 
 
@@ -185,6 +188,10 @@ class _Origins:
         if own is None or own == frame:
             return origin
         return replace(origin, called_at=frames.describe(own))
+
+    def classes(self) -> dict[str, str]:
+        """Return the classes of the modules that were named."""
+        return self._paths.classes()
 
     def _frame_of(self, maker: StorageMaker) -> int | None:
         if maker.frame is None and maker.sequence_nr not in (None, ACCUMULATE_GRAD_NR):

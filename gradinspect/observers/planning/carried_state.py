@@ -8,16 +8,17 @@ import random
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
+from dis import get_instructions
 from inspect import getattr_static
 from itertools import count, islice
 from operator import length_hint
 from types import CodeType, FunctionType, GeneratorType, ModuleType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import nn
 
-from gradinspect.recording.frames import is_own_file
+from gradinspect.recording.frames import is_own_file, line_name
 from gradinspect.recording.names.variables import isinstance_safely, own_attributes
 from gradinspect.torch_api.patching.classes import is_one_of
 
@@ -32,59 +33,97 @@ _MOST_NESTED = 4
 _OF_TORCH = frozenset(vars(nn.Module()))
 
 
-def carried_state(module: nn.Module) -> dict[str, object]:
-    """Note everything: by "'calls' of Block", "the global variable 'CACHE'"."""
-    name = type(module).__name__
+class Carried(NamedTuple):
+    """What the next call of a forward may read."""
+
+    name: str
+    label: str  # "'calls' of Block", "the global variable 'CACHE'"
+
+
+def carried_state(module: nn.Module) -> dict[Carried, object]:
+    """Note everything."""
+    kind = type(module).__name__
     left = iter(range(_MOST_VALUES))
     found = {
-        f"'{key}' of {name}": _noted(value, left) for key, value in list(vars(module).items()) if key not in _OF_TORCH
+        Carried(key, f"'{key}' of {kind}"): _noted(value, left)
+        for key, value in list(vars(module).items())
+        if key not in _OF_TORCH
     }
-    forward = getattr_static(type(module), "forward", None)
-    if type(forward) is FunctionType and is_own_file(forward.__code__.co_filename):
-        for label, value in _variables_of(forward, module, set()):
-            found[label] = _noted(value, left)
+    for function in _functions_of(module):
+        for name, label, value in _variables_of(function, module):
+            if label and type(value) is not FunctionType:
+                found[Carried(name, label)] = _noted(value, left)
     return found
 
 
-def _variables_of(function: FunctionType, owner: nn.Module, seen: set[int]) -> Iterator[tuple[str, object]]:
-    """Yield what a function names outside of itself, and what functions do that it names; methods are of `owner`."""
+def line_that_changes(module: nn.Module, name: str) -> str:
+    """Name the line of a module's forward that writes to something, or else one that reads it: "model.py:12"."""
+    lines = [
+        (not instruction.opname.startswith("STORE"), line_name(code.co_filename, instruction.positions.lineno))
+        for function in _functions_of(module)
+        for code in _codes_in(function.__code__)
+        for instruction in get_instructions(code)
+        if instruction.argval == name and instruction.positions and instruction.positions.lineno
+    ]
+    return min(lines, key=lambda line: line[0], default=(True, ""))[1]
+
+
+def _functions_of(module: nn.Module) -> Iterator[FunctionType]:
+    """Yield the program's own functions that a forward runs, as far as their names say."""
+    waiting = [getattr_static(type(module), "forward", None)]
+    seen = set[int]()
+    while waiting:
+        function = waiting.pop()
+        if type(function) is not FunctionType or id(function.__code__) in seen:
+            continue
+        seen.add(id(function.__code__))
+        if is_own_file(function.__code__.co_filename):
+            yield function
+            waiting += [value for _, _, value in _variables_of(function, module)]
+
+
+def _variables_of(function: FunctionType, owner: nn.Module) -> Iterator[tuple[str, str, object]]:
+    """Yield what a function names outside of itself, by name and label; methods are of `owner`, without a label."""
     kind, own = type(owner), vars(owner)
-    if id(function.__code__) in seen or not is_own_file(function.__code__.co_filename):
-        return
-    seen.add(id(function.__code__))
     names = tuple(dict.fromkeys(_names_in(function.__code__)))
     around = [
-        (f"the global variable '{name}'", function.__globals__[name]) for name in names if name in function.__globals__
+        (name, f"the global variable '{name}'", function.__globals__[name])
+        for name in names
+        if name in function.__globals__
     ]
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
-            around.append((f"the variable '{name}' of a function around it", cell.cell_contents))
+            around.append((name, f"the variable '{name}' of a function around it", cell.cell_contents))
         except ValueError:  # not assigned yet
             continue
-    around += [("", own[name] if name in own else getattr_static(kind, name, None)) for name in names]
-    for label, value in around:
-        if type(value) is FunctionType:
-            yield from _variables_of(value, owner, seen)
-        elif issubclass(type(value), type) and label:
+    for name, label, value in around:
+        if issubclass(type(value), type):
             yield from _of_class(cast("type", value), names)
-        elif label:
-            yield label, value
+        else:
+            yield name, label, value
+    for name in names:
+        yield name, "", own[name] if name in own else getattr_static(kind, name, None)
     yield from _of_class(kind, names)
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
+    for one in _codes_in(code):
+        yield from one.co_names
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
     for constant in code.co_consts:
         if type(constant) is CodeType:
-            yield from _names_in(constant)
+            yield from _codes_in(constant)
 
 
-def _of_class(kind: type, names: Iterable[str]) -> Iterator[tuple[str, object]]:
+def _of_class(kind: type, names: Iterable[str]) -> Iterator[tuple[str, str, object]]:
     """Yield the values that are no functions, of one class of the program."""
     for name in names:
         value = type.__getattribute__(kind, "__dict__").get(name)
         if value is not None and not isinstance_safely(value, (FunctionType, property, classmethod, staticmethod)):
-            yield f"'{name}' of the class {kind.__name__}", value
+            yield name, f"'{name}' of the class {kind.__name__}", value
 
 
 def _noted(value: object, left: Iterator[int], nested: int = 0) -> object:

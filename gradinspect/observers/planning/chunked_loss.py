@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gradinspect.analyses.planning.code import CHUNKED_LOSS, chunked_loss_code
+from gradinspect.analyses.planning.code import CHUNKED_LOSS, PLAN_FILE, chunked_loss_code
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.frames import line_at, line_name, user_frames
 from gradinspect.recording.values.storages import plain_tensors, storage_key, storage_of
@@ -60,7 +60,7 @@ class ChunkedLoss(FunctionMode):
         self._head: nn.Module | None = None
         self._is_projecting = False
         namespace: dict[str, Any] = {}
-        exec(compile(chunked_loss_code(), "<__plan>", "exec"), namespace)  # noqa: S102  # what is printed
+        exec(compile(chunked_loss_code(), PLAN_FILE, "exec"), namespace)  # noqa: S102  # what is printed
         self._chunked: Callable[..., Any] = namespace[CHUNKED_LOSS]
 
     def attach(self, head: nn.Module) -> None:

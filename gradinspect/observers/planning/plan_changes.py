@@ -28,7 +28,7 @@ from gradinspect.analyses.planning.changes import (
     module_changes_of,
     split_of,
 )
-from gradinspect.analyses.planning.code import ROOT, STEP_IN_BACKWARD, applied_code, stepping_code
+from gradinspect.analyses.planning.code import PLAN_FILE, ROOT, STEP_IN_BACKWARD, applied_code, stepping_code
 from gradinspect.analyses.planning.deletions import Spot
 from gradinspect.analyses.planning.saved_code import HERE, NOWHERE
 from gradinspect.errors import GradInspectError
@@ -43,8 +43,6 @@ from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.patching.patches import patched
-
-_FILE = "<__plan>"
 
 
 class AppliedPlan:
@@ -110,7 +108,7 @@ class AppliedPlan:
             if len(optimizers) != len(change.optimizers):
                 self._failed(GradInspectError("The program makes optimizers after its first backward call."))
             namespace: dict[str, Any] = {}
-            exec(compile(stepping_code(), _FILE, "exec"), namespace)  # noqa: S102  # what is printed
+            exec(compile(stepping_code(), PLAN_FILE, "exec"), namespace)  # noqa: S102  # what is printed
             for optimizer in optimizers:
                 namespace[STEP_IN_BACKWARD](optimizer)
             return
@@ -163,7 +161,7 @@ class AppliedPlan:
         """Change modules of an outermost one that is about to run."""
         changes = [change for change in module_changes_of(plan) if change.root == number]
         if changes:
-            code = compile(applied_code(changes, self._host), _FILE, "exec")
+            code = compile(applied_code(changes, self._host), PLAN_FILE, "exec")
             with patched(*(() if self._second_runs is None else (self._second_runs.patch(root),))):
                 exec(code, {ROOT: root})  # noqa: S102  # what is printed
             if root is self._called and any(not path for change in changes for path in change.paths):

@@ -5,16 +5,22 @@ A second run gives the same only if each of its operators is given what the firs
 same tensors from outside with the same number of writes, and of what the run itself has made, the results of the same
 operators. So wherever a program keeps what it goes on with, in a list, a global variable, a class, a closure, an
 iterator, the second run shows it. It may leave operators out, whose results are still there: those that a selective
-checkpoint keeps, and what a cache was filled with. The statistics of torch's own batch norms are left out, which the
-code that is pasted puts back. Autocast keeps what it has converted until its end, and converts it anew when a block
-runs again; so what is converted counts as what it was made of.
+checkpoint keeps, and what a cache was filled with. What takes the statistics of torch's own norms, or what is made of
+them alone, may be given others: the code that is pasted puts them back. Autocast keeps what it has converted until its
+end, and converts it anew when a block runs again; so what is converted counts as what it was made of.
+
+NOTE [What a second run leaves]
+The program goes on with what modules, classes and global variables hold after the second run. An attribute that each
+run writes anew, such as the last loss of a block, is as it was; a counter or a list that grows is not, and what is done
+with it elsewhere is not known. So what a forward may go on with is compared before and after the second run.
 """
 
 import ctypes
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from types import FrameType
+from types import FrameType, FunctionType, MethodType
 from typing import Any, NamedTuple, TypeAlias
 from weakref import ref
 
@@ -22,11 +28,14 @@ import torch
 import torch.utils.checkpoint
 from torch import nn
 
+from gradinspect.analyses.planning.code import PLAN_FILE
+from gradinspect.observers.planning.carried_state import Carried, carried_state, line_that_changes
 from gradinspect.recording.frames import line_at, line_name, own_frame
 from gradinspect.recording.names.names import module_paths
 from gradinspect.recording.names.variables import isinstance_safely
 from gradinspect.recording.values.storages import plain_tensors, storage_of
 from gradinspect.torch_api.modules import own_buffers
+from gradinspect.torch_api.operators import is_mutable, writes
 from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.patching.patches import Patch
@@ -96,6 +105,7 @@ class _Block:
         self._first: _Run | None = None
         self._next = 0  # operator of the first run that is expected next
         self.run: _Run | None = None
+        self._before: list[tuple[nn.Module, dict[Carried, object]]] = []  # what may be gone on with
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with self._runs.running(self, (*args, *kwargs.values())):
@@ -108,6 +118,18 @@ class _Block:
         self._next = 0
         if self._first is not None:
             self.run.made.update(self._first.made)
+            self._before = [(module, carried_state(module)) for module in _modules_of(self._function)]
+
+    def left(self) -> str:
+        """Say what a second run has left that was not there before it: "it changes 'calls' of Block (model.py:12)"."""
+        before, self._before = self._before, []
+        for module, carried in before:
+            now = carried_state(module)
+            changed = next((key for key, value in carried.items() if now.get(key, value) != value), None)
+            if changed is not None:
+                line = line_that_changes(module, changed.name)
+                return f"it changes {changed.label}" + (f" ({line})" if line else "")
+        return ""
 
     def place_of(self, operator: _Operator) -> int | None:
         """Return the number of an operator in the first run; None: there it was not, or was given something else."""
@@ -129,14 +151,15 @@ class _Block:
 class _Running:
     """A run of a block. Use it as a context manager."""
 
-    def __init__(self, stack: list[_Block], block: _Block) -> None:
-        self._stack, self._block = stack, block
+    def __init__(self, stack: list[_Block], block: _Block, ended: Callable[[_Block], None]) -> None:
+        self._stack, self._block, self._ended = stack, block, ended
 
     def __enter__(self) -> None:
         self._stack.append(self._block)
 
     def __exit__(self, *_error: object) -> None:
         self._stack.remove(self._block)
+        self._ended(self._block)
 
 
 class SecondRuns:
@@ -150,6 +173,7 @@ class SecondRuns:
         self._stack: list[_Block] = []
         self._norms: list[Callable[[], nn.Module | None]] = []
         self._put_back: set[int] = set()  # numbers of storages
+        self._writes = Counter[int]()  # in blocks, by number of a storage
         self._converted: dict[int, _Key] = {}  # number of a storage -> what it was made of
 
     def patch(self, root: nn.Module) -> Patch:
@@ -165,7 +189,16 @@ class SecondRuns:
                 self._put_back = set(self._statistics())
         except Exception as error:  # the program must not see it
             self._note(error)
-        return _Running(self._stack, block)
+        return _Running(self._stack, block, self._has_ended)
+
+    def _has_ended(self, block: _Block) -> None:
+        try:
+            left = block.left()
+        except Exception as error:  # the program must not see it
+            self._note(error)
+            return
+        if left:
+            self.difference = self.difference or f"When it runs again, {left}, with which the program may go on."
 
     def add(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         """Compare an operator that has run."""
@@ -177,6 +210,13 @@ class SecondRuns:
                 return
             for block in self._stack:
                 self._compare(block, func, given, result)
+            if self._stack and is_mutable(func):
+                self._note_writes(func, args)
+
+    def _note_writes(self, func: Any, args: tuple[Any, ...]) -> None:
+        """Count what an operator writes: through `.data`, no version does."""
+        written = [value for argument, value in zip(func._schema.arguments, args, strict=False) if writes(argument)]
+        self._writes.update(number for tensor in plain_tensors(written) if (number := self._storages.number(tensor)))
 
     def _convert(self, args: tuple[Any, ...], result: Any) -> bool:
         """Note what was converted; return whether it came from outside of all runs."""
@@ -209,9 +249,7 @@ class SecondRuns:
         if run is None:
             return
         taken = {number for tensor in plain_tensors(args) if (number := self._storages.number(tensor)) is not None}
-        if taken and taken <= self._put_back:
-            return
-        is_norm = not taken.isdisjoint(self._put_back)  # which may be given other flags, and makes the same
+        is_norm = not taken.isdisjoint(self._put_back)  # which may be given another momentum, and makes the same
         operator = _Operator(func, () if is_norm else tuple(self._key(run, value) for value in args))
         place = block.place_of(operator)
         if place is None:
@@ -220,10 +258,10 @@ class SecondRuns:
         run.outside |= taken - self._put_back - run.made.keys() - run.given.keys()
         if block.is_first:
             run.operators.append(operator)
-        for tensor in plain_tensors(result):
-            number = self._storages.number(tensor)
-            if number is not None and number not in taken and number not in run.outside and number not in run.given:
-                run.made[number] = place
+        made = {number for tensor in plain_tensors(result) if (number := self._storages.number(tensor)) is not None}
+        run.made.update(dict.fromkeys(made - taken - run.outside - run.given.keys(), place))
+        if is_norm and taken <= self._put_back:  # as an instance norm, which repeats them
+            self._put_back |= made
 
     def _key(self, run: _Run, value: Any) -> object:
         if isinstance_safely(value, (torch.Tensor,)):
@@ -245,12 +283,36 @@ class SecondRuns:
         if number in self._converted:
             return self._converted[number]
         content = _content(tensor)
-        return ("data", content) if content is not None else ("outside", number, known_version(tensor))
+        return (
+            ("data", content)
+            if content is not None
+            else ("outside", number, known_version(tensor), self._writes[number])
+        )
 
     def _note_difference(self, func: Any, frame: FrameType | None) -> None:
         user = own_frame(frame)
         where = "" if user is None else f" ({line_name(user.f_code.co_filename, line_at(user))})"
         self.difference = f"When it runs again, {func} is not given what it was given before{where}."
+
+
+def _modules_of(function: Callable[..., Any]) -> list[nn.Module]:
+    """List what a block runs, with all parts: it is a module's forward, or a function of the plan around modules."""
+    waiting: list[Any] = [function]
+    seen, found = set[int](), dict[int, nn.Module]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance_safely(one, (nn.Module,)):
+            found.update((id(part), part) for _, part in module_paths(one))
+        elif type(one) is partial:
+            waiting += (one.func, *one.args)
+        elif type(one) is MethodType:
+            waiting.append(one.__self__)
+        elif type(one) is FunctionType and one.__code__.co_filename == PLAN_FILE:
+            waiting += (cell.cell_contents for cell in one.__closure__ or ())
+    return list(found.values())
 
 
 def _content(tensor: torch.Tensor) -> bytes | None:

@@ -2,10 +2,11 @@
 
 NOTE [What a checkpoint does not put back]
 `torch.utils.checkpoint` puts back what torch's own generators had drawn, and the code that is pasted puts back the
-statistics of batch norms. Neither knows of other buffers and numbers that a forward writes (a power iteration, a
-codebook, a counter), nor of lists, global variables, iterators, and generators of Python, NumPy or the program: what
-runs again goes on with what the first run has left, and no error is raised. So such a module is not checkpointed, nor
-is what contains it. What only the first of several calls changes, such as a table that is made once, is left as it is.
+statistics of batch norms. Neither knows of other buffers that a forward writes (a power iteration, a codebook), nor of
+generators of Python, NumPy or the program: what runs again goes on with what the first run has left, and no error is
+raised. So such a module is not checkpointed, nor is what contains it. What only the first of several calls changes,
+such as a table that is made once, is left as it is. Attributes, lists and global variables may be written anew with the
+same by each run: NOTE [What a second run leaves] in `second_runs.py` is about them.
 What writes to its inputs, such as `nn.ReLU(inplace=True)`, NOTE [What a segment is computed again from] is about.
 """
 
@@ -20,7 +21,7 @@ import torch
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradinspect.observers.planning.carried_state import carried_state
+from gradinspect.observers.planning.carried_state import line_that_changes
 from gradinspect.observers.planning.second_runs import PUT_BACK, is_put_back
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.values.storages import plain_tensors
@@ -32,18 +33,15 @@ class _State(NamedTuple):
     """What a forward may change."""
 
     buffers: dict[str, tuple[int, int | None]]
-    carried: dict[str, object]
     python: object
     numpy: object
 
-    def changed_since(self, before: "_State", name: str) -> str:
-        """Say what differs in a module of this class: "changes 'calls' of Block"; nothing if all is the same."""
+    def changed_since(self, before: "_State", module: nn.Module) -> str:
+        """Say what differs: "changes the buffer 'u' of Norm (model.py:12)"; nothing if all is the same."""
         buffer = next((key for key, value in self.buffers.items() if before.buffers.get(key, value) != value), None)
         if buffer is not None:
-            return f"changes the buffer '{buffer}' of {name}"
-        carried = next((key for key, value in self.carried.items() if before.carried.get(key, value) != value), None)
-        if carried is not None:
-            return f"changes {carried}"
+            line = line_that_changes(module, buffer)
+            return f"changes the buffer '{buffer}' of {type(module).__name__}" + (f" ({line})" if line else "")
         if self.python != before.python:
             return "draws from Python's random"
         return "draws from numpy.random" if self.numpy != before.numpy else ""
@@ -123,8 +121,9 @@ class Unrepeatable:
         if not self._running:
             return
         _, versions, before = self._running[-1]
-        reason = "" if before is None else _state_of(module).changed_since(before, type(module).__name__)
-        if reason:
+        known = self._reasons.get(module, "")  # to find the line takes time
+        reason = known if before is None or known else _state_of(module).changed_since(before, module)
+        if reason and before is not None:
             self._note(reason)
         if versions != _versions(args):
             self._writing[module] = None
@@ -144,7 +143,7 @@ def _state_of(module: nn.Module) -> _State:
             for name, buffer in own_buffers(module).items()
             if isinstance(buffer, torch.Tensor) and name not in put_back
         }
-    return _State(buffers, carried_state(module), getstate(), _numpy_state())
+    return _State(buffers, getstate(), _numpy_state())
 
 
 def _numpy_state() -> object:

@@ -7,6 +7,7 @@ import torch
 
 from gradinspect.graph import Origin, Storage
 from gradinspect.recording.names.variables import elements_of, isinstance_safely
+from gradinspect.torch_api.fakes import FakeTensor
 from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops, without_grad
 from gradinspect.torch_api.tensors import key_of_storage, sparse_parts, unwrapped
@@ -22,7 +23,7 @@ MOST_NESTED = 100  # wrappers in each other: one may make another whenever it is
 # Those of torch: a subclass may have some of its own, which fail.
 layout_of: Callable[[torch.Tensor], Any] = torch.Tensor.layout.__get__
 _storage_of: Callable[[torch.Tensor], Any] = ops.untyped_storage
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 
 class StorageEntry:
@@ -172,10 +173,14 @@ def plain_tensors(value: object, failed: Callable[[type], None] | None = None) -
     Runs no user code but the `__tensor_flatten__` of a wrapper subclass, and what is inside of one that fails is left
     out. `failed` is called with its class.
     """
-    if is_one_of(value, _PLAIN) and layout_of(cast("torch.Tensor", value)) is torch.strided:  # nearly always
+    if _is_plain(value):  # nearly always
         yield cast("torch.Tensor", value)
     else:
         yield from _tensors_within(value, failed)
+
+
+def _is_plain(value: object) -> bool:
+    return is_one_of(value, _PLAIN) and layout_of(cast("torch.Tensor", value)) is torch.strided
 
 
 def _tensors_within(value: object, failed: Callable[[type], None] | None) -> Iterator[torch.Tensor]:
@@ -212,9 +217,11 @@ def _inner_tensors(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
     Raises:
         Exception: Whatever the program's own class raises.
     """
+    if _is_plain(tensor):
+        return ()
     layout = layout_of(tensor)
     if layout is torch.strided:
-        return _flattened(tensor) if type(tensor) is not torch.Tensor else ()
+        return _flattened(tensor)
     with without_grad():
         if layout is torch.sparse_coo:
             return sparse_parts(tensor)

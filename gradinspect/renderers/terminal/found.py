@@ -8,7 +8,6 @@ from rich.text import Text
 
 from gradinspect.analyses.selection.finding import AlikeNodes, folded_nodes
 from gradinspect.analyses.structure.call_names import shown_path
-from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
 from gradinspect.graph import FoundNode
 from gradinspect.renderers.terminal.class_names import brief_classes, without_backward
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -41,7 +40,7 @@ class FoundPage(Page):
             condition: What was asked for.
             is_full: Whether each node has a line of its own.
         """
-        folded = [AlikeNodes(row, 1) for row in rows] if is_full or len(rows) <= FOLD_ABOVE else folded_nodes(rows)
+        folded = [AlikeNodes(row, 1) for row in rows] if is_full else folded_nodes(rows)
         shown = [self._cells(alike, names_hooks="hooks" in condition) for alike in folded[:MAX_ROWS]]
         widths = self._widths(shown)
         if shown:

@@ -5,6 +5,7 @@ Texts are abbreviated first: `Conv` for `ConvBackward0`, `h.0.weight` for `param
 whole columns are dropped, which the last line names, before a shape or the name of a parameter is cut.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
@@ -14,7 +15,6 @@ from rich.cells import cell_len
 from rich.text import Span, Text
 
 from gradinspect.analyses.memory.saved_rows import AlikeRows, SavedRow, folded_tensors, num_of_nearly_all
-from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
 from gradinspect.renderers.terminal.class_names import brief_classes, without_backward
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_end, cut_start, shorten_apart
@@ -28,6 +28,7 @@ STYLES: Final[Mapping[str, str]] = {
     "source": "dim",
 }  # fmt: skip
 ENDS_SAY_MORE: Final = frozenset({"attribute", "module", "source"})
+RANGE: Final = re.compile(r"\d+\.\.\d+")  # of sizes
 DROPPED: Final = "dropped"
 Write: TypeAlias = Callable[[SavedRow], str]
 
@@ -42,6 +43,7 @@ class _Step(NamedTuple):
 
 _FULL: Final = _Step("", "full")
 ALWAYS: Final = frozenset({"#", "node", "attribute", "value", "bytes", "status"})  # even if they are empty
+ALWAYS_SHOWN: Final = 24  # rows: as many fit a screen, however little the last of them hold
 MAX_SHAPE: Final = 40  # cells; no shape is longer unless a file says so
 
 # Taken in this order until the table fits, and taken back, the last first, where there is room again.
@@ -60,10 +62,12 @@ STEPS: Final = (
 FOLDED_STEPS: Final = (  # `module` says which of the equal blocks a row is about
     _Step("node", "without Backward0"), _Step("origin", "only names"), _Step("attribute", "without _saved_"),
     _Step("source", "without folders"), _Step("origin"), _Step("value", "dense", 40), _Step("status", "short"),
-    _Step("share"), _Step("node", "brief"), _Step("source"), _Step("#"), _Step("module", "cut", 28),
+    _Step("share"), _Step("node", "brief"), _Step("source"), _Step("#"), _Step("value", "without ranges", MAX_SHAPE),
+    _Step("module", "cut", 28),
     _Step("attribute", "cut", 16), _Step("module", "cut", 22), _Step("node", "cut", 16), _Step("attribute", "cut", 12),
     _Step("attribute", "cut", 9), _Step("module", "cut", 16), _Step("node", "cut", 12), _Step("module", "cut", 12),
-    *(step for step in STEPS if step != _Step("module")), _Step("module"),
+    *(step for step in STEPS if step.column != "value" and step != _Step("module")), _Step("module"),
+    *(step for step in STEPS if step.column == "value" and step.cells and step.cells < MAX_SHAPE),
 )  # fmt: skip
 
 
@@ -87,7 +91,7 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
         yield Text(f"{format_count(_number(smaller), 'more tensor')}, {format_bytes(num_bytes)}", "dim")
     yield from (Text(line) for line in _total_lines(rows, width))
     weightless = _number([alike for alike in folded if not alike.row.own_bytes])
-    others = ((weightless, "weight or shared tensor"), (len(rows) - _number(folded), "number"))
+    others = ((weightless, "weight or shared tensor"), (len(rows) - _number(folded), "value"))
     words = [format_count(count, noun) for count, noun in others if count]
     more = f"{' and '.join(words)} more" if words else "In the order of the nodes"
     yield Text(cut_end(f"{more}: --full", width, page.ellipsis), "dim")
@@ -98,9 +102,9 @@ def _folded_table(
     rows: Sequence[SavedRow], page: Page, top: int, *, by_line: bool
 ) -> tuple[list[AlikeRows], list[AlikeRows], int, "_Table"]:
     """Fold the tensors: all, those that hold memory, how many of these are shown, and their table."""
-    folded = folded_tensors(rows, top, by_line=by_line)
+    folded = folded_tensors(rows, by_line=by_line)
     holding = [alike for alike in folded if alike.row.own_bytes]
-    num_shown = min(top, max(FOLD_ABOVE, num_of_nearly_all(holding)))
+    num_shown = min(top, max(ALWAYS_SHOWN, num_of_nearly_all(holding)))
     shown = [_with_times(alike, "×" if page.unicode else "x") for alike in holding[:num_shown]]
     hidden = frozenset({"status"}) if all(row.status in {None, "live"} for row in shown) else frozenset[str]()
     table = _Table(shown, sum(row.own_bytes for row in rows), page, FOLDED_STEPS, ALWAYS - hidden)
@@ -323,7 +327,9 @@ def _value(row: SavedRow, how: str) -> str:
     if how == _FULL.how or row.kind != "tensor":
         return row.value
     text = row.value.partition(" strides ")[0]
-    return text.replace(", ", ",") if how == "dense" else text
+    if how == "without ranges":
+        text = RANGE.sub("*", text)
+    return text if how == "without strides" else text.replace(", ", ",")
 
 
 def status_text(row: SavedRow) -> str:

@@ -23,6 +23,7 @@ from typing import Any
 import torch.autograd.profiler
 
 from gradinspect.errors import GradInspectError
+from gradinspect.own_threads import signals_blocked
 from gradinspect.torch_api.engine import is_profiling
 from gradinspect.torch_api.patching.forks import call_in_children
 from gradinspect.torch_api.patching.monitor import Monitor
@@ -63,7 +64,8 @@ def start_profiler(profiler: Any) -> None:
     try:
         _take_turn(profiler)
         os.environ.setdefault(_LEVEL, "99")
-        profiler.__enter__()
+        with signals_blocked():  # libkineto starts a thread
+            profiler.__enter__()
     except BaseException:
         _end_turn(profiler)
         raise

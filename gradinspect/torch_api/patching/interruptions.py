@@ -34,7 +34,7 @@ def _is_of_handler(error: Exception) -> bool:
     """Return whether a signal handler of the program raised it."""
     if get_ident() != main_thread().ident:  # the only one that runs handlers
         return False
-    handlers = {code for number in valid_signals() if (code := _code_of(getsignal(number))) is not None}
+    handlers = {code for number in valid_signals() if (code := code_of(getsignal(number))) is not None}
     return any(traceback.tb_frame.f_code in handlers for traceback in _tracebacks(error))
 
 
@@ -53,7 +53,7 @@ def _tracebacks(error: Exception) -> Iterator[TracebackType]:
         one = one.tb_next
 
 
-def _code_of(handler: Any) -> CodeType | None:
+def code_of(handler: Any) -> CodeType | None:
     """Return the code that runs when a handler is called; None for what is not written in Python."""
     while is_one_of(handler, (partial, MethodType)):
         handler = handler.func if type(handler) is partial else handler.__func__

@@ -33,26 +33,13 @@ def names(graph: Graph, *found: GradientStats | None) -> list[str]:
 
 
 def test_equal_blocks_are_one_row() -> None:
-    """From two on; those of another shape have their own."""
+    """From two on, whatever their sizes; never a bias with a weight."""
     one = stats(1.0)
 
     assert names(network(4, 4, 4, 4), one, one, one, one) == ["h.0-3.weight"]
-    assert names(network(4, 4, 8, 4), one, one, one, one) == ["h.0,1,3.weight", "h.2.weight"]
+    assert names(network(4, 4, 8, 4), one, one, one, one) == ["h.0-3.weight"]
+    assert len(names(network((4,), (4, 4)), one, one)) == 2
     assert names(network(4, 4), one, one) == ["h.0-1.weight"]
-
-
-def test_more_is_folded_where_rows_are_too_many() -> None:
-    """Those of different sizes; never a bias with a weight."""
-    one = stats(1.0)
-    found = rows(*[one] * 5)
-    mixed = network(4, 4, 8, 8, 16)
-
-    def folded(max_rows: int | None) -> list[str]:
-        return [folded.name for folded in folded_parameters(mixed, found, max_rows)]
-
-    assert folded(None) == folded(3) == ["h.0-1.weight", "h.2-3.weight", "h.4.weight"]
-    assert folded(2) == ["h.0-4.weight"]
-    assert len(folded_parameters(network((4,), (4, 4)), rows(one, one), 1)) == 2
 
 
 @pytest.mark.parametrize("other", [None, stats(NAN, bad=1), stats(0.0)])
@@ -61,6 +48,14 @@ def test_what_is_missing_or_broken_is_never_in_a_row_with_what_is_not(other: Gra
     one = stats(1.0)
 
     assert names(network(4, 4, 4, 4), one, other, one, one) == ["h.0,2,3.weight", "h.1.weight"]
+
+
+def test_other_numbers_of_broken_elements_are_apart() -> None:
+    """A row says one number."""
+    assert names(network(4, 4, 4), stats(NAN, bad=2), stats(NAN, bad=2), stats(NAN, bad=8)) == [
+        "h.0-1.weight",
+        "h.2.weight",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from factories import graph, leaf, op
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradinspect.analyses.gradients.folded_path import fold_path
-from gradinspect.analyses.structure.name_folding import FOLD_ABOVE
+from gradinspect.analyses.gradients.folded_path import SHORT, fold_path
 from gradinspect.graph import Graph
 
 
@@ -32,7 +31,7 @@ def test_a_short_path_is_read_as_it_is() -> None:
     assert told("abcdefghijklmnopqrstuvwxyzABCDE", 31) == list(range(32))
 
 
-@given(st.text("ab", max_size=3 * FOLD_ABOVE), st.integers(0, 3 * FOLD_ABOVE))
+@given(st.text("ab", max_size=3 * SHORT), st.integers(0, 3 * SHORT))
 def test_nothing_is_lost(names: str, selected: int) -> None:
     """All nodes are there in order, and the selected one is written."""
     here = min(selected, len(names))

@@ -101,6 +101,25 @@ def parameter(path: str, name: str, num_bytes: int) -> AliveRow:
     return AliveRow(kind="parameter", name=f"{path}.{name}", num_bytes=num_bytes, num_storages=1, made=made)
 
 
+def test_a_module_that_was_called_has_its_class() -> None:
+    """Those of two classes never share a row."""
+
+    def output(path: str, num_bytes: int) -> AliveRow:
+        return AliveRow(
+            kind="saved", name="", num_bytes=num_bytes, num_storages=1,
+            made=Origin(step=2, phase="forward", module=path),
+        )  # fmt: skip
+
+    rows = [output("act.0", 3), output("act.1", 3), output("mix.0", 5), output("mix.1", 5)]
+    classes = {"act.0": "ReLU", "act.1": "ReLU", "mix.0": "GELU", "mix.1": "SiLU"}
+    found = folded_groups(replace(memory(*rows), classes=classes), "module")
+
+    assert [(group.label, group.class_name, len(same)) for group, same in found] == [
+        ("act.0-1", "ReLU", 2), ("mix.0", "GELU", 1), ("mix.1", "SiLU", 1)
+    ]  # fmt: skip
+    assert [len(same) for _, same in folded_groups(memory(*rows), "module")] == [2, 2]
+
+
 def labels(*rows: AliveRow) -> list[tuple[str, int, int]]:
     """Fold modules: their names, bytes, and how many."""
     return [(group.label, group.num_bytes, len(same)) for group, same in folded_groups(memory(*rows), "module")]

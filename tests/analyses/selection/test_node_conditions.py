@@ -4,7 +4,7 @@ import pytest
 from factories import two_layers
 
 from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, saved_rows
-from gradinspect.analyses.selection.node_conditions import nodes_in_module
+from gradinspect.analyses.selection.node_conditions import near_misses, nodes_in_module
 from gradinspect.analyses.selection.rows import RowChoice, chosen_rows
 from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.errors import GradInspectError
@@ -30,3 +30,19 @@ def test_a_module_has_its_path_and_the_name_that_is_shown(pattern: str, found: s
     assert nodes_in_module(graph, pattern) == found
     rows = chosen_rows(saved_rows(graph), SAVED_FIELDS, choice, module_names(graph))
     assert {row.node for row in rows} == found & {1, 3, 4}
+
+
+@pytest.mark.parametrize(
+    ("condition", "sentence"),
+    [
+        ("bytes>1GiB", "No node has bytes>1GiB. The least is 0 B, the most "),
+        ("class=Addmm", 'No node has class=Addmm. Closest matches: "AddmmBackward0"'),
+        ("bytes>=0 and status=packed", "No node has status=packed. "),
+        ("class~Relu* and class~Addmm*", "Some nodes meet each part of the condition, but none meets all of it."),
+    ],
+)
+def test_what_is_near_a_condition_that_no_node_meets(condition: str, sentence: str) -> None:
+    """The range of numbers, the names that are like it, or that only all parts together are too much."""
+    (found,) = near_misses(two_layers(), condition)
+
+    assert found.startswith(sentence)

@@ -77,6 +77,7 @@ def test_the_moment_and_the_kinds_are_named(tmp_path: Path) -> None:
     assert figures["at"]["phase"] == "backward"
     assert figures["at"]["step"] == 2
     assert figures["at"]["module"] == "second"
+    assert watched(PROGRAMS["zeroed in place"], tmp_path, "--by", "module")["groups"][0]["class_name"] == "Linear"
     assert labels["second.weight"] == 40 * 40 * 4
     assert labels["second.weight (gradient)"] == 40 * 40 * 4
     assert labels["second.weight (optimizer state)"] == 2 * 40 * 40 * 4 + 4

@@ -1,7 +1,13 @@
 """Checkpointed blocks whose second run is not given what the first one was."""
 
-from collections.abc import Callable
+import itertools
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -13,6 +19,37 @@ from gradinspect.torch_api.patching.patches import patched
 
 Act = Callable[["_Block", torch.Tensor], torch.Tensor]
 SCALES = iter([0.5, 2.0] * 10)
+CACHE: dict[str, list[float]] = {"seen": []}
+RANDOM = random.Random(0)  # noqa: S311  # as a program does
+NUMPY = np.random.default_rng(0)
+
+
+class _Clock:
+    """An object that a program made."""
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self.ticks = 0
+
+    def tick(self) -> int:
+        """Go on."""
+        self.ticks += 1
+        return self.ticks
+
+
+def counter() -> Callable[[], int]:
+    """Make a function that counts its calls."""
+    number = 0
+
+    def count() -> int:
+        nonlocal number
+        number += 1
+        return number
+
+    return count
+
+
+COUNT = counter()
 
 
 class _Norm(nn.BatchNorm1d):
@@ -29,6 +66,8 @@ class _Norm(nn.BatchNorm1d):
 class _Block(nn.Module):
     """Does something between two products."""
 
+    made = 0
+
     def __init__(self, act: Act, norm: nn.Module) -> None:
         """Start with a state that is no buffer."""
         super().__init__()
@@ -37,6 +76,11 @@ class _Block(nn.Module):
         self.state = torch.ones(4)
         self.states = [torch.ones(4)]
         self.table: torch.Tensor | None = None
+        self.calls = 0
+        self.history: list[torch.Tensor] = []
+        self.clock = _Clock()
+        self.numbers = itertools.count(1)
+        self.scales = iter([1.0] * 10)
         self.act = act
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -74,9 +118,65 @@ def kept(block: _Block, x: torch.Tensor) -> torch.Tensor:
     return nn.functional.dropout(x, 0.5) * torch.tensor([0.5, 1.0, 2.0, 4.0])
 
 
+def noted(block: _Block, x: torch.Tensor) -> torch.Tensor:
+    """Write anew what only others read."""
+    block.calls = x.shape[0]
+    block.history = []
+    block.history.append(x.detach())
+    return x
+
+
+def counted(block: _Block, x: torch.Tensor) -> torch.Tensor:
+    """Count the call."""
+    block.calls += 1
+    return x
+
+
+def lengthened(block: _Block, x: torch.Tensor) -> torch.Tensor:
+    """Append to a list."""
+    block.history.append(x.detach())
+    return x
+
+
+def in_class(_block: _Block, x: torch.Tensor) -> torch.Tensor:
+    """Count in the class."""
+    _Block.made += 1
+    return x
+
+
+def in_global(_block: _Block, x: torch.Tensor) -> torch.Tensor:
+    """Append to what a global variable holds."""
+    CACHE["seen"].append(1.0)
+    return x
+
+
+def does(leave: Callable[[_Block], object]) -> Act:
+    """Do something besides."""
+
+    def act(block: _Block, x: torch.Tensor) -> torch.Tensor:
+        leave(block)
+        return x
+
+    return act
+
+
+@contextmanager
+def statistics_kept(norm: nn.Module) -> Iterator[None]:
+    """Have a norm leave its statistics, as the code of a plan does."""
+    before = vars(norm).get("momentum")
+    norm.momentum = 0.0
+    yield
+    norm.momentum = before
+
+
 def difference(act: Act, norm: nn.Module | None = None, *, is_half: bool = False) -> str:
     """Run a block twice under a checkpoint, and return what was said of the second runs."""
-    block = _Block(act, nn.Identity() if norm is None else norm)
+    norm = nn.Identity() if norm is None else norm
+    block = _Block(act, norm)
+
+    def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+        return nullcontext(), statistics_kept(norm)
+
     seen = SecondRuns(lambda error: pytest.fail(str(error)))
     with patched(seen.patch(block)):
         made = torch.utils.checkpoint.checkpoint
@@ -84,8 +184,8 @@ def difference(act: Act, norm: nn.Module | None = None, *, is_half: bool = False
     with OperatorCalls(seen.add, note=lambda error: pytest.fail(str(error))):
         for _ in range(2):
             with torch.autocast("cpu", torch.bfloat16, enabled=is_half):
-                once = made(block, torch.ones(3, 4), use_reentrant=False)
-                twice = made(block, once, use_reentrant=False)
+                once = made(block, torch.ones(3, 4), use_reentrant=False, context_fn=contexts)
+                twice = made(block, once, use_reentrant=False, context_fn=contexts)
             twice.sum().backward()
     return seen.difference
 
@@ -107,14 +207,44 @@ def test_the_operator_that_is_given_something_else_is_named(act: Act, operator: 
     assert "test_second_runs.py:" in found
 
 
-@pytest.mark.parametrize("act", [tabled, kept, lambda _block, x: x])
+@pytest.mark.parametrize(
+    ("act", "changed"),
+    [
+        (counted, "'calls' of _Block"),
+        (lengthened, "'history' of _Block"),
+        (in_class, "'made' of the class _Block"),
+        (in_global, "the global variable 'CACHE'"),
+        (does(lambda _block: RANDOM.random()), "the global variable 'RANDOM'"),
+        (does(lambda _block: NUMPY.random()), "the global variable 'NUMPY'"),
+        (does(lambda _block: COUNT()), "the variable 'number' of a function around it"),
+        (does(lambda block: block.clock.tick()), "'clock' of _Block"),
+        (does(lambda block: next(block.numbers)), "'numbers' of _Block"),
+        (does(lambda block: next(block.scales)), "'scales' of _Block"),
+    ],
+)
+def test_what_a_second_run_leaves_is_named(act: Act, changed: str) -> None:
+    """With the line of the program that writes it: no operator shows it, but the program may go on with it."""
+    found = difference(act)
+    line = re.fullmatch(
+        r"When it runs again, it changes (.*) \(test_second_runs\.py:(\d+)\), with which the program may go on\.", found
+    )
+    assert line is not None
+    assert line[1] == changed
+    lines = Path(__file__).read_text().splitlines()
+    name = changed.split("'")[1]
+    assert re.search(rf"\b{name}\b", lines[int(line[2]) - 1])
+
+
+@pytest.mark.parametrize("act", [tabled, kept, noted, lambda _block, x: x])
 @pytest.mark.parametrize("is_half", [False, True])
 def test_what_is_given_the_same_is_not_named(act: Act, is_half: bool) -> None:
     """Also where autocast converts weights anew, and where what is used was made in the first run."""
     assert not difference(act, is_half=is_half)
 
 
-@pytest.mark.parametrize("norm", [nn.BatchNorm1d(4), nn.BatchNorm1d(4, momentum=None)])
+@pytest.mark.parametrize(
+    "norm", [nn.BatchNorm1d(4), nn.BatchNorm1d(4, momentum=None), nn.InstanceNorm1d(3, track_running_stats=True)]
+)
 def test_statistics_that_are_put_back_are_left_out(norm: nn.Module) -> None:
     """Those of torch's own norms; what else reads them is given what the first run has left."""
     assert not difference(tabled, norm)

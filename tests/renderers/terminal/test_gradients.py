@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from gradinspect.analyses.gradients.folded import FoldedRow, folded_flow
+from gradinspect.analyses.gradients.folded import FoldedRow, folded_flow, unfolded_parameters
 from gradinspect.analyses.gradients.observed import (
     Fall,
     FlowRow,
@@ -48,8 +48,9 @@ def test_what_was_not_measured_is_not_called_missing() -> None:
     page = GradientsPage(width=72)
     figures = json.loads(render_gradients_json(seen, "here", [], parameter_rows(seen), nodes_by_order(seen)))
     sentences = [f"Gradients at 2 nodes were not measured: {why}.", "So it is."]
+    parameters = unfolded_parameters(parameter_rows(seen))
 
-    assert [line.plain.split() for line in page.parameters(parameter_rows(seen), None)][1] == ["w", "unknown"]
+    assert [line.plain.split() for line in page.parameters(parameters, None)][1] == ["w", "unknown"]
     assert [line.plain.split()[-2:] for line in page.nodes(seen, nodes_by_order(seen), None)][1] == [
         "1.0e+00",
         "unknown",
@@ -69,10 +70,10 @@ def test_flow_and_parameters() -> None:
         FlowRow(path="", class_name="Net", call=1, depth=0, node=0, stats=stats(1.0)),
         FlowRow(path="act", class_name="ReLU", call=2, depth=1, node=1, stats=stats(0.01, zeros=5)),
     ])  # fmt: skip
-    rows = [
+    rows = unfolded_parameters([
         ParameterRow(node=3, name="w", stats=stats(1.0), weight_norm=2.0, num_added=2),
         ParameterRow(node=4, name="b", stats=None, weight_norm=1.0, num_added=1),
-    ]
+    ])  # fmt: skip
     page = GradientsPage(width=72)
 
     assert [line.plain for line in page.flow(flow)] == snapshot(
@@ -155,7 +156,8 @@ def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norm:
     page = GradientsPage(width=width, unicode=unicode)
     figures = msgspec.structs.replace(stats(abs(norm)), num_nonfinite=bad)
     row = ParameterRow(node=0, name=name, stats=figures, weight_norm=1.0, num_added=3, update_norm=norm)
-    lines = [page.title(name), *page.parameters([row], None), *page.nodes(found(), nodes_by_order(found()), None)]
+    parameters = page.parameters(unfolded_parameters([row]), None)
+    lines = [page.title(name), *parameters, *page.nodes(found(), nodes_by_order(found()), None)]
 
     assert all(line.cell_len <= width and line.plain.isprintable() for line in lines)
 
@@ -170,21 +172,22 @@ def test_strange_norms_have_a_bar(norm: float) -> None:
 
 
 def test_equal_blocks_are_one_row() -> None:
-    """With the ranges of their figures, and the odd one out."""
+    """With the ranges of their figures and how many gradients were added up, and the odd one out."""
     rows = [
-        ParameterRow(node=1, name=f"model.layers.{place}.mlp.weight", stats=stats(norm), weight_norm=2.0, num_added=1)
+        ParameterRow(node=1, name=f"model.layers.{place}.mlp.weight", stats=stats(norm), weight_norm=2.0, num_added=2)
         for place, norm in enumerate((1.0, 1.2, 4.0, 1.1))
     ]
     single = ParameterRow(node=2, name="head.bias", stats=None, weight_norm=1.0, num_added=1)
     folded = [FoldedRow(name="model.layers.0-3.mlp.weight", rows=tuple(rows)), FoldedRow(name="b", rows=(single,))]
 
-    assert [line.plain for line in GradientsPage(width=62).folded(folded, None)] == snapshot(
+    assert [line.plain for line in GradientsPage(width=76).parameters(folded, None)] == snapshot(
         [
-            "gradient of                             norm       /weight",
-            "model.layers.0-3.mlp.weight ×4  1.0..4.0e+00  5e-01..2e+00",
+            "gradient of                                        norm  1e-1    log    1e+1",
+            "model.layers.0-3.mlp.weight (sum of 2) ×4  1.0..4.0e+00  █████████▌░░░░░",
             "  model.layers.2.mlp.weight: 3.6 times the others",
-            "b                                       none",
+            "b                                                  none",
             "Each one: --full",
+            "not shown at this width: max, /weight",
         ]
     )
 
@@ -233,14 +236,14 @@ def test_columns_give_way_before_names_are_cut() -> None:
     name = "a.name.of.a.parameter.that.takes.all.the.room"
     rows = [ParameterRow(node=1, name=name, stats=stats(0.5), weight_norm=2.0, num_added=1)]
 
-    assert [line.plain for line in GradientsPage(width=72).parameters(rows, None)] == snapshot(
+    assert [line.plain for line in GradientsPage(width=72).parameters(unfolded_parameters(rows), None)] == snapshot(
         [
             "gradient of                                        norm   /weight",
             "a.name.of.a.parameter.that.takes.all.the.room   5.0e-01   2.5e-01",
             "not shown at this width: max",
         ]
     )
-    assert [line.plain for line in GradientsPage(width=60).parameters(rows, None)] == snapshot(
+    assert [line.plain for line in GradientsPage(width=60).parameters(unfolded_parameters(rows), None)] == snapshot(
         [
             "gradient of                                        norm",
             "a.name.of.a.parameter.that.takes.all.the.room   5.0e-01",

@@ -16,7 +16,7 @@ from strategies import examples
 
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.records import ChangedRow, LeafChange, ModuleChange
-from gradinspect.analyses.gradients.folded import unfolded_flow, unfolded_moves
+from gradinspect.analyses.gradients.folded import unfolded_flow, unfolded_moves, unfolded_parameters
 from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow
 from gradinspect.analyses.gradients.stepping import Passed, Step
 from gradinspect.analyses.gradients.steps import GradientStep, Move
@@ -77,7 +77,7 @@ def _leaves_found(names: Sequence[str], width: int) -> list[Text]:
 
 def _gradients(names: Sequence[str], width: int) -> list[Text]:
     rows = [ParameterRow(node=1, name=name, stats=None, weight_norm=1.0, num_added=1) for name in names]
-    return list(GradientsPage(width=width).parameters(rows, None))
+    return list(GradientsPage(width=width).parameters(unfolded_parameters(rows), None))
 
 
 def _flops(names: Sequence[str], width: int) -> list[Text]:

@@ -184,7 +184,7 @@ def test_a_folded_table() -> None:
             "13  Addmm  mat1       f32[256, 64]       64.0 KiB  model",
             "15 rows, 832.0 KiB held (+ 8 B of weights, in memory anyway)",
             "each storage counted once; as #n: shared with #n",
-            "1 weight or shared tensor and 1 number more: --full",
+            "1 weight or shared tensor and 1 value more: --full",
             "not shown at this width: share, origin, source",
         ]
     )

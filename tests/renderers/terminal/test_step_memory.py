@@ -127,9 +127,9 @@ def test_equal_blocks_have_a_range_or_the_odd_one_if_there_is_room() -> None:
         lines = StepMemoryPage(width=width).lines(memory, None, "module")
         return [line.plain.split("   ")[0].strip() for line in lines if f"{name}.0" in line.plain]
 
-    assert rows(512, 512, 512) == ["h.0-2 ×3  512 B each"]
-    assert rows(512, 1024, 768) == ["h.0-2 ×3  512 B..1.0 KiB each"]
-    assert rows(512, 512, 5120) == ["h.0-2 ×3  h.2: 10.0 times the others"]
-    assert rows(512, 512, 5120, name="transformer.layers") == ["transformer.layers.0-2 ×3  512 B..5.0 KiB each"]
-    assert rows(512, 512, 5120, width=60) == ["h.0-2 ×3  h.2: 10.0 times the others"]
+    assert rows(512, 512, 512) == ["h.0-2 ×3, 512 B each"]
+    assert rows(512, 1024, 768) == ["h.0-2 ×3, 512 B..1.0 KiB each"]
+    assert rows(512, 512, 5120) == ["h.0-2 ×3, h.2: 10.0 times the others"]
+    assert rows(512, 512, 5120, name="transformer.layers") == ["transformer.layers.0-2 ×3, 512 B..5.0 KiB each"]
+    assert rows(512, 512, 5120, width=60) == ["h.0-2 ×3, h.2: 10.0 times the others"]
     assert rows(512, 512, 512, width=40) == ["h.0-2 ×3"]

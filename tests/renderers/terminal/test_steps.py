@@ -232,7 +232,9 @@ def test_the_end() -> None:
         "Not equal: w: something other than backward changed it.",
     ]
     left = SteppingOutcome(graph=product(), num_steps=1, is_complete=False)
-    assert [line.plain for line in StepPage().outcome(left)] == ["Stopped after 1 step; nothing was compared."]
+    assert [line.plain for line in StepPage().outcome(left)] == [
+        "Stopped after 1 step; nothing was compared: 'continue' goes to the end."
+    ]
 
 
 def test_values() -> None:

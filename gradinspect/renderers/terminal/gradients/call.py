@@ -101,31 +101,17 @@ class GradientsPage(Page):
             yield Text(f"{format_count(left, 'more module call')}: --full" if left else "Each one: --full", "dim")
         yield from table.dropped()
 
-    def parameters(self, rows: Sequence[ParameterRow], max_rows: int | None) -> Iterator[Text]:
-        """Yield one row per leaf: the gradient that was accumulated into it."""
-        has_updates = any(row.update_norm is not None for row in rows)
+    def parameters(self, rows: Sequence[FoldedRow], max_rows: int | None) -> Iterator[Text]:
+        """Yield one row per leaf or for those of equal blocks: the gradients accumulated into them, and the odd one."""
+        has_updates = any(row.update_norm is not None for folded in rows for row in folded.rows)
         shown = rows[:max_rows]
-        names = [row.name + (f" (sum of {row.num_added:,})" if row.num_added > 1 else "") for row in shown]
+        names = [f"{folded.name}{_sum_of(folded.rows)}{self._copies(len(folded.rows))}" for folded in shown]
         heads = ("norm", "max", "zeros", "/weight", *([UPDATE] if has_updates else []))
-        figures = [_figures_of_leaf(row)[: len(heads)] for row in shown]
-        norms = [[] if row.stats is None else [row.stats.norm] for row in shown]
-        table = self._table(names, heads, figures, norms)
-        yield table.head("gradient of")
-        yield from map(table.row, names, figures, norms)
-        yield from self._left_out([1] * len(rows), len(shown))
-        yield from table.dropped()
-
-    def folded(self, rows: Sequence[FoldedRow], max_rows: int | None) -> Iterator[Text]:
-        """Yield one row for the parameters of equal blocks, with the ranges of their figures, and the odd one out."""
-        shown = rows[:max_rows]
-        has_updates = any(row.update_norm is not None for folded in shown for row in folded.rows)
-        names = [f"{folded.name}{self._copies(len(folded.rows))}" for folded in shown]
-        heads = ("norm", "/weight", *([UPDATE] if has_updates else []))
         figures = [_figures_of_leaves(folded)[: len(heads)] for folded in shown]
-        table = self._table(names, heads, figures, None)
+        table = self._table(names, heads, figures, [folded.norms for folded in shown])
         yield table.head("gradient of")
         for name, folded, cells in zip(names, shown, figures, strict=True):
-            yield table.row(name, cells)
+            yield table.row(name, cells, folded.norms)
             if folded.odd_one is not None:
                 yield from self._odd_one(folded.odd_one[0].name, folded.odd_one[1])
         yield from self._left_out([len(folded.rows) for folded in rows], len(shown))
@@ -340,18 +326,18 @@ def _figures_of_calls(folded: FoldedFlow) -> tuple[str, ...]:
     return ranged(_norms(folded)), ranged(each.max_abs for each in stats), _shares(stats)
 
 
-def _figures_of_leaf(row: ParameterRow) -> list[str]:
-    update = number(row.update_ratio)
-    if row.stats is None:
-        return ["none" if row.is_missing else UNKNOWN, "", "", "", update]
-    return [number(row.stats.norm), number(row.stats.max_abs), _share(row.stats), number(row.ratio), update]
+def _sum_of(rows: Sequence[ParameterRow]) -> str:
+    """Say how many gradients were added up, if there is more than one."""
+    least, most = min(row.num_added for row in rows), max(row.num_added for row in rows)
+    return "" if most < 2 else f" (sum of {most:,})" if least == most else f" (sum of {least:,}..{most:,})"
 
 
 def _figures_of_leaves(folded: FoldedRow) -> list[str]:
     first = folded.rows[0]
-    norm = "none" if first.is_missing else UNKNOWN if first.stats is None else ranged(folded.norms)
+    stats = [row.stats for row in folded.rows if row.stats is not None]
+    norm = ranged(folded.norms) if stats else "none" if first.is_missing else UNKNOWN
     ratios = (row.ratio for row in folded.rows), (row.update_ratio for row in folded.rows)
-    return [norm, *map(ranged, ratios)]
+    return [norm, ranged(each.max_abs for each in stats), _shares(stats) if stats else "", *map(ranged, ratios)]
 
 
 def _figures_of_node(ran: NodeGradients) -> tuple[str, ...]:

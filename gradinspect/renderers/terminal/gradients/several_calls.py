@@ -6,7 +6,6 @@ asked for.
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from rich.text import Text
 
@@ -58,7 +57,7 @@ class StepsPage(GradientsPage):
             folds: Whether parameters of equal blocks share a row.
         """
         groups = by_line(steps)
-        fold = partial(folded_moves, max_rows=max_rows) if folds else unfolded_moves
+        fold = folded_moves if folds else unfolded_moves
         for places in groups:
             alike = [steps[place] for place in places]
             if len(groups) > 1:

@@ -29,7 +29,7 @@ from gradinspect.analyses.memory.step import (
     phase_name,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
-from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.call_names import class_beside, shown_path
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.analyses.structure.name_folding import format_times
 from gradinspect.renderers.terminal.page import Page
@@ -128,16 +128,17 @@ class StepMemoryPage(Page):
 
     def _label(self, group: PeakGroup, same: Sequence[PeakGroup]) -> str:
         """Name a group; of equal blocks, say what each has, or which one is odd, if there is room."""
-        copies = self._copies(same)
-        label = f"{group.label}{copies}  {group.detail}".rstrip()
-        if not copies or group.detail:
+        class_name = class_beside(group.label, group.class_name)
+        name = f"{group.label}  {class_name}".rstrip()
+        label = f"{name}{self._copies(same)}  {group.detail}".rstrip()
+        if len(same) == 1 or group.detail:
             return label
         sizes = [one.num_bytes for one in same]
         odd = odd_group(same)
         each = f"{format_bytes_between(min(sizes), max(sizes))} each"
         words = f"{odd.name}: {format_times(odd.times)} the others" if odd else each
-        fitting = (text for text in (words, each) if cell_len(self.visible(f"{label}  {text}")) <= self._label_room)
-        return "  ".join((label, *islice(fitting, 1)))
+        fitting = (text for text in (words, each) if cell_len(self.visible(f"{label}, {text}")) <= self._label_room)
+        return ", ".join((label, *islice(fitting, 1)))
 
     def _copies(self, same: Sequence[PeakGroup]) -> str:
         return f" {'×' if self.unicode else 'x'}{len(same):,}" if len(same) > 1 else ""

@@ -254,7 +254,8 @@ class StepPage(Page):
         graph = outcome.graph
         yield from self.wrapped(" ".join(passed_over(graph)))
         if not outcome.is_complete:
-            yield from self.wrapped(f"Stopped after {format_count(outcome.num_steps, 'step')}; nothing was compared.")
+            steps = format_count(outcome.num_steps, "step")
+            yield from self.wrapped(f"Stopped after {steps}; nothing was compared: 'continue' goes to the end.")
             return
         yield from self.wrapped(f"Backward is done: {format_count(outcome.num_steps, 'step')}.", "bold")
         by_hand = outcome.num_equal + len(outcome.differing)
