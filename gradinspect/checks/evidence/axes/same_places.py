@@ -92,7 +92,7 @@ class SamePlaceLog:
     @staticmethod
     def _only_value(index: torch.Tensor) -> int | None:
         """Return the value that all elements of an index have."""
-        if not is_small_and_readable(index, MOST_ELEMENTS):
+        if not index.is_cpu or not is_small_and_readable(index, MOST_ELEMENTS):
             return None
         with unobserved():
             value = int(ops.item(ops.max(index)))
