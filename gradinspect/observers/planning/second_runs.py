@@ -35,7 +35,7 @@ from gradinspect.recording.names.names import module_paths
 from gradinspect.recording.names.variables import isinstance_safely
 from gradinspect.recording.values.storages import plain_tensors, storage_of
 from gradinspect.torch_api.modules import own_buffers
-from gradinspect.torch_api.operators import is_mutable, writes
+from gradinspect.torch_api.operators import is_mutable, operator_schemas, writes
 from gradinspect.torch_api.patching.classes import is_one_of
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.patching.patches import Patch
@@ -215,7 +215,8 @@ class SecondRuns:
 
     def _note_writes(self, func: Any, args: tuple[Any, ...]) -> None:
         """Count what an operator writes: through `.data`, no version does."""
-        written = [value for argument, value in zip(func._schema.arguments, args, strict=False) if writes(argument)]
+        (schema,) = operator_schemas(func, "")
+        written = [value for argument, value in zip(schema.arguments, args, strict=False) if writes(argument)]
         self._writes.update(number for tensor in plain_tensors(written) if (number := self._storages.number(tensor)))
 
     def _convert(self, args: tuple[Any, ...], result: Any) -> bool:
