@@ -176,7 +176,11 @@ try:
         except (Mine, TimeoutError):
             caught += 1
 finally:
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except (Mine, TimeoutError):  # of a signal that came while the run was stopped
+        caught += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
     print("lost:", raised - caught, raised > 0, signal.getsignal(signal.SIGALRM) is on_alarm)
 """
 
