@@ -142,6 +142,9 @@ _REMEDIES: Final = {
     r"Expected input batch_size \((?P<has>\d+)\) to match target batch_size \((?P<wants>\d+)\)":
         "There are {wants} labels, and the first dimension of the scores is {has}: keep it in view() and reshape(), as "
         "flatten(1) does, and flatten a sequence together with its labels.",
+    r"Expected target size \[\d+, \d+\], got \[\d+, \d+\]":
+        "The second dimension of the scores must be that of the classes, and is as long as a row of the target: at "
+        "{where}, pass {floating}.transpose(1, 2), or flatten(0, 1) of both.",
     r"Target size \(.*\) must be the same as input size":
         "Bring both to one shape: unsqueeze(1) for the target, or squeeze(1) for the output.",
     r"all elements of input should be between 0 and 1":

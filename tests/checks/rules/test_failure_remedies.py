@@ -35,6 +35,11 @@ def _remedy(text: str, *tensors: FailedTensor, **more: Any) -> str:
         ),
         ("must contain tensors, numpy arrays; found <class 'datetime.date'>", (), "A sample holds a datetime.date"),
         ("must contain tensors, numpy arrays; found <class 'NoneType'>", (), "A sample holds None"),
+        (
+            "Expected target size [16, 11], got [16, 7]",
+            (_tensor("z", "float32"),),
+            "train.py:9, pass z.transpose(1, 2)",
+        ),
         ("Tried to step 7 times. The specified number of total steps is 6", (), "The schedule has 6 steps"),
         ("expected 2D or 3D input (got 4D input)", (), "one for 2D or 3D inputs, and gets 4D"),
         ('Missing\nUnexpected key(s) in state_dict: "_orig_mod.0.weight"', (), "removeprefix('_orig_mod.')"),

@@ -5,6 +5,7 @@ Masks say which positions are hidden by True in one place and by False in anothe
 embedding was given just before say what the positions are: a mask is inverted if all that it leaves has one id, none of
 what it hides has that id, and there are several ids among this. What it leaves begins or ends each row, and there is
 not as much of it in each row: a single token that all others may read, as at the start of each row, is no padding.
+Ahead of the ids or behind them a mask may have a few positions that are the same in each row, as of a class token.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from gradinspect.torch_api.weak import HiddenRef
 LEAST_CALLS = 3  # of a line, with padding
 MOST_CALLS = 200
 MOST_ELEMENTS = 65_536
+MOST_ADDED = 4  # positions of a row that no id was looked up for
 LARGE = -1e4  # what is added to hide a score is less
 _PASSED = frozenset((
     "getitem", "unsqueeze", "view", "reshape", "expand", "logical_not", "invert", "bitwise_not", "to", "bool",
@@ -90,10 +92,12 @@ class MaskLog:
 
     def _compare(self, seen: _Seen, left: torch.Tensor) -> None:
         """Compare what a mask leaves with the ids of the last embeddings."""
-        if not ops.item(ops.any(left)) or ops.item(ops.all(left)):
+        living = [one for ref in reversed(self._ids) if (one := ref()) is not None]
+        sides = [(one, side) for one in living for side in _beside(one, left)]
+        with_padding = [(one, side) for one, side in sides if not _is_one(side)]
+        if _is_one(left) or (sides and not with_padding):
             return  # no padding, or nothing else, in this batch
-        living = [one for ref in reversed(self._ids) if (one := ref()) is not None and one.shape == left.shape]
-        tokens = [token for one in living if (token := _only_token(one, left)) is not None]
+        tokens = [token for one, side in with_padding if (token := _only_token(one, side)) is not None]
         seen.num_calls += 1
         seen.is_inverted = bool(tokens) and seen.token in {None, tokens[0]}
         seen.token = tokens[0] if tokens else None
@@ -140,6 +144,16 @@ def _rows(mask: torch.Tensor, may_read: Callable[[torch.Tensor], bool]) -> torch
     with unobserved():
         matrix: torch.Tensor = ops.reshape(mask, tuple(long))
         return matrix
+
+
+def _beside(ids: torch.Tensor, left: torch.Tensor) -> list[torch.Tensor]:
+    """Return what a mask may leave of the positions of some ids; nothing if it is about others."""
+    (rows, length), (num_rows, num_positions) = ids.shape, left.shape
+    added = num_positions - length
+    if rows != num_rows or not 0 <= added <= MOST_ADDED:
+        return []
+    ends = ((left[:, added:], left[:, :added]), (left[:, :length], left[:, length:])) if added else ((left, left[:0]),)
+    return [own for own, others in ends if ops.item(ops.all(ops.eq(others, others[:1])))]
 
 
 def _only_token(ids: torch.Tensor, left: torch.Tensor) -> int | None:

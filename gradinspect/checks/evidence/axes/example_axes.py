@@ -118,14 +118,17 @@ class ExampleAxisLog:
         return OUTSIDE
 
     def facts(self, frame_of: Callable[[int | None], Frame | None]) -> Iterator[RunsAlongBatch]:
-        """Yield the lines where it was so in every call."""
+        """Yield the lines where it was so in every call, each once, however many lines lead there."""
+        known: set[Frame | None] = set()
         for number, seen in self._seen.items():
-            if seen.is_along and seen.num_calls >= LEAST_CALLS:
+            ran = frame_of(number)
+            if seen.is_along and seen.num_calls >= LEAST_CALLS and (ran is None or ran not in known):
+                known.add(ran)
                 made = self._flow.calls[seen.batch]
                 yield RunsAlongBatch(
                     op=seen.op, shape=seen.shape, num_calls=seen.num_calls, is_loaded=made.name == "stack",
                     layer=frame_of(self._flow.origins.of_line(number, seen.function)),
-                    batch=frame_of(made.frame), ran=frame_of(number),
+                    batch=frame_of(made.frame), ran=ran,
                 )  # fmt: skip
 
 

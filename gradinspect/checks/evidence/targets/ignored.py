@@ -2,9 +2,9 @@
 
 NOTE [Ignored on purpose]
 `padding_idx=0` and `ignore_index=0` leave out what fills up rows. That stands at one end of its rows, in runs, and is
-far more frequent than others, or it is a background. An id that comes about as often as each of the others, and as
-often beside itself as chance has it, is one of them. ctc_loss has a class of its own for the blank: it is not among the
-targets.
+far more frequent than others, or it is a background. An id that comes about as often as each of the others, as often
+beside itself as chance has it, and before others as well as behind them, is one of them. ctc_loss has a class of its
+own for the blank: it is not among the targets.
 
 NOTE [Another id fills up]
 Labels that belong to padded tokens are all of one id, which no other token has. If that is not the one that the loss
@@ -52,6 +52,8 @@ class _Seen(Struct):
     index: int
     num_times: int = 0
     num_beside: int = 0  # times that it stands beside itself
+    is_before: bool = False  # another id follows it in a row
+    is_behind: bool = False
     num_calls: int = 0
     counts: Any = None  # of each id
     num_padded: int = 0  # calls in which other labels belong to padded tokens: NOTE [Another id fills up]
@@ -142,7 +144,10 @@ class IgnoredLog:
             if ops.item(ops.amax(flat)) >= _MOST_CLASSES:
                 return
             seen.num_times += ops.item(ops.sum(is_it))
-            seen.num_beside += ops.item(ops.sum(ops.logical_and(is_it[..., 1:], is_it[..., :-1])))
+            ahead, behind = is_it[..., :-1], is_it[..., 1:]
+            seen.num_beside += ops.item(ops.sum(ops.logical_and(behind, ahead)))
+            seen.is_before |= bool(ops.item(ops.any(ops.gt(ahead, behind))))
+            seen.is_behind |= bool(ops.item(ops.any(ops.gt(behind, ahead))))
             counts = ops.bincount(ops.clamp(flat, min=0))
             if seen.counts is None or len(seen.counts) < len(counts):
                 seen.counts, counts = counts, seen.counts
@@ -255,8 +260,9 @@ def _is_mostly_padding(padded: _Padded) -> bool:
 
 
 def _is_like_others(seen: _Seen, num_all: int, others: int) -> bool:
-    """Return whether an id comes as often as each of the others, and beside itself as often as chance has it."""
-    if seen.num_times < _LEAST_TIMES or others < _LEAST_OTHERS:
+    """Return whether an id comes as often as each of the others, where chance has it. NOTE [Ignored on purpose]."""
+    is_at_end = not (seen.is_before and seen.is_behind)
+    if seen.num_times < _LEAST_TIMES or others < _LEAST_OTHERS or is_at_end:
         return False
     mean = (num_all - seen.num_times) / others
     low, high = _FREQUENCY

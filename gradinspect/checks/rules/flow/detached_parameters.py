@@ -1,5 +1,6 @@
 """Parameters whose values reach the loss without their graph: the line that detached them."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from gradinspect.checks.facts.values import MissingGradient, SameCause
@@ -43,6 +44,8 @@ DETACHED = Rule(
 """,
     remedy="Remove the call that detaches. To freeze the parameters, do not pass them to the optimizer.",
 )
+_ONLY_FORCES = re.compile(r"[\w.\[\]]+\.requires_grad(?:_\(.*\)| ?= ?True)(?: *#.*)?|[\w.\[\]]+ = \w*Variable\(.*\)")
+_MAKES_LEAF = re.compile(r"\.requires_grad_\([^()]*\)|requires_grad=True|\.data\b|\.detach\(\)")
 
 
 def detached_findings(group: SameCause) -> Iterator[Finding]:
@@ -67,13 +70,19 @@ def detached_words(group: SameCause) -> tuple[str, str]:
     hidden = ""
     if first.forced is not None:
         hidden = f" {line_of(first.forced)} makes a leaf of what is computed from it, so backward does not fail."
-    delete = ""
-    if first.forced not in (None, first.cut) and "{forced}" not in cause.remedy:
-        delete = f" Delete {line_of(first.forced)}: it only hides that there is no graph."
+    is_told = first.forced in {None, first.cut} or "{forced}" in cause.remedy
+    delete = "" if is_told else f" {_without_leaf(first.forced)}: it only hides that there is no graph."
     return (
         f"No gradient reaches {listed(group.names)}. {cause.why.format(op=first.op)}{how}{hidden}",
         cause.remedy.format(op=first.op, where=where, used=line_of(first.used), forced=line_of(first.forced)) + delete,
     )
+
+
+def _without_leaf(forced: Frame | None) -> str:
+    """Say how not to make a leaf: a line that does nothing else goes, one that computes something stays."""
+    code = "" if forced is None else forced.code.strip()
+    words = [] if _ONLY_FORCES.fullmatch(code) else _MAKES_LEAF.findall(code)
+    return f"Leave out {listed(words)} at {line_of(forced)}" if words else f"Delete {line_of(forced)}"
 
 
 def _remedy_of(one: MissingGradient) -> DetachRemedy:

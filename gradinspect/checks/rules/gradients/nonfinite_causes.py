@@ -107,6 +107,8 @@ def value_cause(graph: Graph, node: Node, *, is_nan: bool) -> Cause | None:
     masked = None if is_nan else _masked_before(graph, node)
     if masked is not None:
         return masked
+    if not _may_be_masked(graph, graph.nodes.index(node)):
+        return None  # its input was not finite
     found = _adapted(graph, node, cause_in(NANS if is_nan else INFINITIES, node))
     if found is None and not is_nan and _dtype(node) == "float16":
         why = "float16 is infinite above 65,504."

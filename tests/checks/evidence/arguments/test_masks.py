@@ -58,6 +58,25 @@ def test_only_padding_is_left(
     assert inverted(right) == inverted(wrong, calls=2) == inverted(wrong, IDS[2:]) == []
 
 
+def with_token(x: Tensor, mask: Tensor, *, is_last: bool = False) -> Tensor:
+    """Hide positions from an attention of each to each, and never a class token ahead of them, or behind them."""
+    parts = [mask.new_zeros(len(mask), 1), mask]
+    hidden = torch.cat(parts[::-1] if is_last else parts, 1)
+    return torch.zeros(len(x), 5, 5).masked_fill(hidden[:, None, :], float("-inf"))
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_class_token_has_no_id(*, is_last: bool) -> None:
+    """What the mask says of the others is looked at; a mask of much more than the ids is about something else."""
+    found = inverted(lambda ids, x: with_token(x, ids != 0, is_last=is_last))
+
+    assert [(one.token, one.num_calls) for one in found] == [(0, 3)]
+    assert inverted(lambda ids, x: with_token(x, ids == 0, is_last=is_last)) == []
+    assert (
+        inverted(lambda ids, _: torch.zeros(3, 9, 9).masked_fill(functional.pad(ids != 0, (5, 0))[:, None], -1e9)) == []
+    )
+
+
 def test_a_token_that_all_may_read_is_no_padding() -> None:
     """It is once in each row, or between others; and what was not embedded has no known ids."""
     start = torch.tensor([[1, 5, 6], [1, 2, 7]])

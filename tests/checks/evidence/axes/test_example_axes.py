@@ -8,7 +8,11 @@ from argument_facts import facts_of
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from gradinspect.checks.evidence.values.calls import TorchCallLog
+from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.axes import RunsAlongBatch
+from gradinspect.graph import Frame
+from gradinspect.recording.recorder import Recorder
 
 DATA, IDS = torch.randn(40, 6, 8), torch.randint(9, (40, 6))
 RNN, FIRST = nn.LSTM(8, 8), nn.LSTM(8, 8, batch_first=True)
@@ -64,3 +68,20 @@ def test_one_call_of_another_kind_is_enough() -> None:
     batches = [DATA[drawn()].transpose(0, 1), *(DATA[drawn()] for _ in range(5))]
 
     assert facts_of(RunsAlongBatch, lambda: RNN(batches.pop()), calls=6) == []
+
+
+def test_a_line_that_several_lines_call_is_named_once() -> None:
+    """As training and evaluation call the forward of one model."""
+    line = Frame(file="train.py", line=9, code="return self.rnn(x)", function="forward")
+    with Recorder() as recorder, TorchCallLog(recorder, Dataflow(recorder)) as log:
+        for _ in range(6):
+            run(DATA[drawn()])
+            run(DATA[drawn()])
+        found = [one for one in log.arguments.facts(lambda _number: line) if isinstance(one, RunsAlongBatch)]
+
+    assert [one.ran for one in found] == [line]
+
+
+def run(x: Tensor) -> None:
+    """Run the layer, on one line."""
+    RNN(x)

@@ -14,6 +14,13 @@ TABLE = nn.Embedding(10, 4, padding_idx=0)
 SCORES = nn.Parameter(torch.randn(60, 5))
 
 
+def at_end() -> torch.Tensor:
+    """Make rows of which some are one shorter: the padding comes about as often as each of the others."""
+    ids = torch.randint(1, 10, (60, 4))
+    ids[torch.rand(60) < 0.4, -1] = 0
+    return ids
+
+
 def padded() -> Tensor:
     """Draw ids with padding at the end of each row."""
     ids = torch.randint(1, 10, (8, 12))
@@ -32,6 +39,8 @@ def background() -> Tensor:
         (lambda: TABLE(torch.randint(10, (60,))), "item"),
         (lambda: TABLE(torch.randint(10, (8, 12))), "item"),
         (lambda: TABLE(padded()), None),
+        (lambda: TABLE(at_end()), None),
+        (lambda: TABLE(at_end().flip(1)), None),
         (lambda: TABLE(torch.randint(1, 10, (60,))), None),
         (lambda: functional.embedding(torch.randint(10, (60,)), TABLE.weight), None),
         (lambda: functional.embedding(torch.randint(10, (60,)), TABLE.weight, padding_idx=-1), "item"),

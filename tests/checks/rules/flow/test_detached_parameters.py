@@ -217,3 +217,19 @@ def test_a_tensor_of_another_function_is_not_named() -> None:
     assert remedies(("python", "signal = wave.detach().numpy()", "numpy", {"used": elsewhere})) == (
         "Keep the tensor at train.py:5, and use torch functions only from there on."
     )
+
+
+@pytest.mark.parametrize(
+    ("forced", "advice"),
+    [
+        ("loss.requires_grad_()", "Delete train.py:9:"),
+        ("self.x[0].requires_grad = True  # needed", "Delete train.py:9:"),
+        ("loss = Variable(loss, requires_grad=True)", "Delete train.py:9:"),
+        ("w = [(p.data - g).requires_grad_() for p in ps]", "Leave out .data and .requires_grad_() at train.py:9:"),
+    ],
+)
+def test_a_line_that_makes_a_leaf_may_compute_something_too(forced: str, advice: str) -> None:
+    """Only a line that does nothing else is deleted."""
+    told = words("gradient", "g = torch.autograd.grad(loss, ps)", "grad", forced=line(9, forced))[1]
+
+    assert told.endswith(f"{advice} it only hides that there is no graph.")

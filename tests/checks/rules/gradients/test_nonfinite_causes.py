@@ -63,6 +63,8 @@ def test_a_softmax_is_to_blame_where_its_input_was_masked() -> None:
     assert derivative_cause(plain, plain.nodes[0]) is None
     alone = made("float32", op("SoftmaxBackward0", None))
     assert derivative_cause(alone, alone.nodes[0]) is None
+    assert value_cause(plain, plain.nodes[0], is_nan=True) is None
+    assert value_cause(masked, masked.nodes[0], is_nan=True) is not None
 
 
 def test_the_first_input_of_a_logarithm_decides() -> None:
