@@ -11,6 +11,10 @@ Calls that repeat others are only counted: NOTE [Repeated calls] in `watch_windo
 from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
 from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
 
 from gradinspect.checks.evidence.divergence import loss_of
 from gradinspect.checks.evidence.logs import ProgramLogs
@@ -19,12 +23,16 @@ from gradinspect.recording.frames import line_at, user_frames
 from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts, EngineCall
 from gradinspect.torch_api.modes import Unobserved
+from gradinspect.torch_api.nodes import few_leaves_of
 from gradinspect.torch_api.patching.originals import ops
+from gradinspect.torch_api.weak import HiddenRef
 from gradinspect.units import format_count
 
 MAX_GRADS_OBSERVED = 16  # before each backward() call
 MAX_GRADS_ALONE = 256  # without a backward() call between them
 MAX_GRADS_BEFORE_STEPS = 5_000  # the same, while an optimizer has not stepped
+MAX_NODES = 2_000  # of a graph in which parameters are looked for
+MOST_OTHERS = 8  # calls whose loss has other parameters: a program may make new ones for each step
 CALLS_BETWEEN_LOOKS = 16  # at the value of a loss that a device has: reading it waits for the device
 
 
@@ -100,6 +108,7 @@ class RepeatedCalls:
         self._on_time = on_time
         self._lines: set[Hashable] = set()  # on which backward calls were made
         self._trainings: set[Hashable] = set()  # lines on which optimizers were made, or stepped for the first time
+        self._parameters = SeenParameters()
         self._has_switched = False  # the mode of a module was set since the last call
         logs.training.on_mode = self._switched
         logs.training.on_change = self._changed
@@ -112,12 +121,13 @@ class RepeatedCalls:
         lines = lines_of(call.frame)
         is_known = lines in self._lines
         self._lines.add(lines)
+        has_others = self._parameters.has_others(call)
         has_switched, self._has_switched = self._has_switched, False
         if not self.is_resting and not (is_known and self._window.may_rest() and self._logs.rest()):
             return False
         self.is_resting = True
         self._window.repeated()
-        if not is_known:
+        if has_others or not is_known:
             self._begin_training()
         elif has_switched or not self._is_finite(call):
             self._window.watch_briefly()
@@ -161,6 +171,35 @@ class RepeatedCalls:
             return True
         with Unobserved():
             return bool(ops.item(ops.isfinite(ops.detach(loss))))
+
+
+class SeenParameters:
+    """Knows the parameters that losses were computed from: another model may be trained on the same line."""
+
+    def __init__(self) -> None:
+        """Start before the first call."""
+        self._seen: dict[int, HiddenRef] = {}
+        self._num_others = 0
+
+    def has_others(self, call: EngineCall) -> bool:
+        """Return whether a loss is computed from others than those before it, as far as that is cheap to know."""
+        if self._num_others > MOST_OTHERS:
+            return False
+        new = [leaf for output in call.outputs for leaf in _parameters_of(output) if not self._is_seen(leaf)]
+        self._seen |= {id(leaf): HiddenRef(leaf) for leaf in new}
+        self._num_others += bool(new)
+        return bool(new)
+
+    def _is_seen(self, leaf: nn.Parameter) -> bool:
+        seen = self._seen.get(id(leaf))
+        return seen is not None and seen() is leaf
+
+
+def _parameters_of(output: Any) -> list[nn.Parameter]:
+    if type(output) is not torch.Tensor:
+        return []
+    with Unobserved():
+        return [leaf for leaf in few_leaves_of(output, MAX_NODES) if isinstance(leaf, nn.Parameter)]
 
 
 def lines_of(frame: FrameType | None) -> Hashable:

@@ -17,9 +17,10 @@ When something was found, a few more are watched: a second mistake may need anot
 NOTE [Repeated calls]
 A training repeats itself. Once enough of its calls were watched for all to be known, and nothing was found, those that
 follow on the same lines are counted, and no more: they cost next to nothing, so that the work for which a program is
-watched reaches further. What may be new is watched closely again: a training by another optimizer or on other lines,
-with time of its own; a few calls where a model changes its mode or a loss is no longer finite, and a few each time the
-number of calls has doubled. A training without another one behind it costs no more than if all its calls were watched.
+watched reaches further. What may be new is watched closely again: a training by another optimizer, on other lines or
+of other parameters, with time of its own; a few calls where a model changes its mode or a loss is no longer finite, and
+a few each time the number of calls has doubled. A training without another one behind it costs no more than if all its
+calls were watched.
 """
 
 import time

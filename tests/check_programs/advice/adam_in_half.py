@@ -1,6 +1,6 @@
 # expect: GI502
 # why: Its eps, 1e-08, is 0 in float16, so an element with the gradient 0 became 0 / 0.
-# advice: Keep the parameters in float32, and let torch.autocast compute in half precision.
+# advice: Keep the parameters in float32, and let torch.autocast compute in bfloat16, or in float16 with a GradScaler.
 # lines: step=24 backward=23
 import torch
 from torch import nn

@@ -1,5 +1,5 @@
 # expect: GI380
-# advice: Keep the parameters in float32, and let torch.autocast compute in half precision.
+# advice: Keep the parameters in float32, and let torch.autocast compute in bfloat16, or in float16 with a GradScaler.
 # why: that had a gradient have stayed the same
 import torch
 from torch import nn

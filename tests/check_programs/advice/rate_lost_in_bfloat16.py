@@ -1,6 +1,6 @@
 # expect: GI380
 # why: the step is less than bfloat16 can add to them.
-# advice: Keep the parameters in float32, and let torch.autocast compute in half precision.
+# advice: Keep the parameters in float32, and let torch.autocast compute in bfloat16, or in float16 with a GradScaler.
 # lines: optimizer=11 step=23 backward=22
 import torch
 from torch import nn

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from gradinspect.checks.evidence.call_choice import MAX_GRADS_OBSERVED, CallChoice, RepeatedCalls
+from gradinspect.checks.evidence.call_choice import (
+    MAX_GRADS_OBSERVED,
+    MOST_OTHERS,
+    CallChoice,
+    RepeatedCalls,
+    SeenParameters,
+)
 from gradinspect.request import Request
 from gradinspect.runner.engine import EngineCall
 from gradinspect.source import Module
@@ -158,6 +164,12 @@ def repeated(program: Rests) -> tuple[RepeatedCalls, list[str]]:
     return RepeatedCalls(program, program, lambda: times.append("time")), times  # type: ignore[arg-type]  # fakes
 
 
+def backward_of(loss: torch.Tensor) -> EngineCall:
+    """Call backward on a loss, on one line."""
+    frame = sys._getframe()
+    return EngineCall(kind="backward", number=1, outputs=(loss,), frame=frame, caller=frame)
+
+
 def passed(one: RepeatedCalls, losses: Sequence[float | Callable[[], object]]) -> list[bool]:
     """Call backward on one line for each loss, and what else happens in between."""
     found = []
@@ -217,3 +229,27 @@ def test_another_line_or_optimizer_is_another_training() -> None:
     passed(resting, [1.0, 1.0])
     assert resting.passes(EngineCall(kind="backward", number=3, outputs=(), frame=frame, caller=frame))
     assert (other.num_trainings, times, resting.is_resting) == (1, ["time"], False)
+
+
+def test_other_parameters_are_another_training() -> None:
+    """Of another model that is trained on the same line; an input that requires grad is new in each call."""
+    program = Rests(watched=0)
+    one, times = repeated(program)
+    weights = [torch.nn.Parameter(torch.ones(3)) for _ in range(2)]
+
+    def step(weight: torch.Tensor) -> bool:
+        x = torch.ones(3, requires_grad=True)
+        return one.passes(backward_of((weight * x).sum()))
+
+    assert [step(weights[0]) for _ in range(4)] == [False, True, True, True]
+    assert (program.num_trainings, times) == (0, [])
+    assert step(weights[1])
+    assert (program.num_trainings, times, one.is_resting) == (1, ["time"], False)
+
+
+def test_parameters_that_are_new_in_each_call_are_asked_for_a_few_times() -> None:
+    """A program may copy its model for each task."""
+    seen = SeenParameters()
+    news = [seen.has_others(backward_of(torch.nn.Parameter(torch.ones(3)).sum())) for _ in range(MOST_OTHERS + 3)]
+
+    assert news == [True] * (MOST_OTHERS + 1) + [False] * 2

@@ -38,7 +38,7 @@ class _Seen(Struct):
     num_calls: int = 0
     num_rows: int = 0
     num_ends: int = 0
-    flags: list[int] = []  # the calls that made them
+    flags: list[int] = []  # the calls that made them; from_numpy is none before it is read
     added: int | None = None
     made: int | None = None
     is_other: bool = False
@@ -71,8 +71,8 @@ class UnreadFlagLog:
             return
         seen.name, tensor = flag
         call = self._flow.read(tensor).call
-        seen.flags.append(call)
-        seen.added, seen.made = self._flow.calls[added].frame, self._flow.calls[call].frame
+        seen.flags += [] if call == OUTSIDE else [call]
+        seen.added, seen.made = self._flow.calls[added].frame, self._flow.made_at(tensor)
         seen.num_calls, seen.num_rows = seen.num_calls + 1, seen.num_rows + rows
         with unobserved():
             seen.num_ends += int(ops.item(ops.count_nonzero(tensor)))
@@ -114,7 +114,7 @@ class UnreadFlagLog:
         if ops.numel(value) != rows or max(value.shape, default=0) != rows:
             return False
         call = self._flow.read(value).call
-        if call == OUTSIDE or self._is_read(call):
+        if self._is_read(call) if call != OUTSIDE else self._flow.is_known(value):
             return False
         with unobserved():
             is_either = ops.logical_or(ops.eq(value, 0), ops.eq(value, 1))

@@ -84,7 +84,7 @@ from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
 # What a finding may name for its arguments: NOTE [The line that made it] in `lines.made_objects`.
 _NOTED = (nn.Module, DataLoader, lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
 LEAST_DROPPED = 5
-MAX_USES = 12  # backward calls in which it is looked for what reads each parameter
+MAX_USES = 12  # backward calls in which it is looked for what reads each parameter; later where one is new
 LEAST_KEPT = 3  # steps that have left a gradient itself in the state of their optimizer
 LEAST_STEPS = 2  # what the first one leaves shows in the second
 
@@ -188,7 +188,9 @@ class TrainingLog:
         if call.inputs:
             keys = set(map(id, call.inputs))
             leaves = [(leaf, name) for leaf, name in leaves if id(leaf) in keys]
-        uses = _uses(walked) if self._gradients.num_backwards < MAX_USES else None
+        known = sum(1 for one in self._gradients.of(leaf for leaf, _ in leaves) if one.num_reached)
+        may_tell = self._gradients.num_backwards < MAX_USES or known < len(leaves)
+        uses = _uses(walked) if may_tell else None
         self._anew.begin(leaves, self._gradients, self._optimizers.seen)
         self._gradients.begin(leaves, call.frame, self._scaled.scaler_in(walked.walk.sequence_nrs), uses)
         if self._gradients.num_backwards <= LEAST_STEPS:

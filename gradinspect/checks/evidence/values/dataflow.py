@@ -273,6 +273,10 @@ class Dataflow:
         """Return the read of a tensor."""
         return self._reads(tensor)[-1]
 
+    def is_known(self, tensor: torch.Tensor) -> bool:
+        """Return whether a call has made a tensor, or has read data that none made."""
+        return self._maker(tensor) is not None or self._is_from_torch(tensor)
+
     def made_at(self, tensor: torch.Tensor) -> int | None:
         """Return the frame of the call that made a tensor; None if that is not known."""
         call = self.read(tensor).call
@@ -346,13 +350,16 @@ class Dataflow:
 
     def _enter_from_numpy(self, tensor: torch.Tensor, number: int | None) -> None:
         """Record a call of torch.from_numpy where its result is first read: it is no torch function."""
-        known = self._from_torch.get(id(tensor))
-        if known is not None and known() is tensor:
+        if self._is_from_torch(tensor):
             return
         if self._memory_of(tensor) is None and is_from_numpy(tensor):
             self._add(Call("torch.from_numpy", (), number), (tensor,))
         else:
             self._from_torch[id(tensor)] = HiddenRef(tensor)
+
+    def _is_from_torch(self, tensor: torch.Tensor) -> bool:
+        known = self._from_torch.get(id(tensor))
+        return known is not None and known() is tensor
 
     def _all_reads(self, tensors: list[torch.Tensor]) -> tuple[Read, ...]:
         if len(tensors) == 1:

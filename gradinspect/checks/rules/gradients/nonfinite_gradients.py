@@ -25,6 +25,7 @@ from gradinspect.checks.rules.gradients.nonfinite_causes import (
     nan_operand,
     value_cause,
 )
+from gradinspect.checks.rules.training.unmoved_parameters import FLOAT32
 from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, frame_of
 
 GRADIENT = Rule(
@@ -106,7 +107,7 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
         )
         if step.lost_eps is not None:
             why += f" Its eps, {step.lost_eps:g}, is 0 in float16, so an element with the gradient 0 became 0 / 0."
-            remedy = "Keep the parameters in float32, and let torch.autocast compute in half precision."
+            remedy = FLOAT32
     elif node is None:
         why = f"The loss is not finite, and neither is {value.label}, which came into the graph from outside."
         remedy = (

@@ -7,7 +7,7 @@ from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.units import format_share
 
-FLOAT32 = "Keep the parameters in float32, and let torch.autocast compute in half precision."
+FLOAT32 = "Keep the parameters in float32, and let torch.autocast compute in bfloat16, or in float16 with a GradScaler."
 UNMOVED = Rule(
     code="GI380",
     needs_values=True,

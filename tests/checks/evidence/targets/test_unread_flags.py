@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy
 import pytest
 import torch
 from argument_facts import facts_of
@@ -43,6 +44,21 @@ def test_a_flag_that_nothing_reads_is_named(target: Callable[[Tensor, Tensor, Te
     assert learned(target) == ["done"]
     assert learned(target, ends=0) == []
     assert learned(target, ends=12) == []
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_flag_of_data_that_no_call_has_made(*, reads: bool) -> None:
+    """From a replay memory in NumPy, which is noted where it is first read."""
+
+    def step() -> None:
+        done = torch.from_numpy((numpy.arange(12) < 4).astype("float32"))
+        with torch.no_grad():
+            wanted = torch.ones(12) + 0.9 * LAYER(torch.randn(12, 4)).amax(1)
+            if reads:
+                done.sum()
+        functional.mse_loss(LAYER(torch.randn(12, 4))[:, 0], wanted)
+
+    assert [one.name for one in facts_of(UnreadFlag, step, calls=CALLS)] == ([] if reads else ["done"])
 
 
 @pytest.mark.parametrize(

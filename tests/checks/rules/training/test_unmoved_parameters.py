@@ -36,7 +36,8 @@ GI380 optimizer=1 backward=2 step=3 [body.weight, body.bias]
   body.weight and body.bias have the same values before each backward call, although opt has stepped
   11 times. Their learning rate is 1.0e-05, their gradients are up to 5.0e-01, and their values up
   to 2.0e+00: the step is less than bfloat16 can add to them.
-  -> Keep the parameters in float32, and let torch.autocast compute in half precision.
+  -> Keep the parameters in float32, and let torch.autocast compute in bfloat16, or in float16 with
+  a GradScaler.
 GI380 optimizer=1 backward=2 step=3 [body.weight, body.bias]
   body.weight and body.bias have the same values before each backward call, although opt has stepped
   11 times. Their learning rate is 1.0e-05, their gradients are up to 5.0e-01, and their values up
