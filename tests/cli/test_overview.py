@@ -326,7 +326,8 @@ def test_commands_repeat_how_the_program_is_run(tmp_path: Path) -> None:
     [
         (("nothing.py",), "The file 'nothing.py' does not exist."),
         (("trase", "train.py"), "No such command 'trase'."),
-        (("train.py", "--depth", "2"), "'overview' has no option '--depth'."),
+        (("train.py", "--depth", "2"), "The overview has no option '--depth'. 'trace' has it"),
+        (("train.py", "--lr", "2"), "The overview has no option '--lr'. Options of the script follow --: gradinspect "),
     ],
 )
 def test_mistakes(train: Path, words: tuple[str, ...], said: str) -> None:

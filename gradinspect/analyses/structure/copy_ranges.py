@@ -5,17 +5,18 @@ What comes in: a graph and its folding. What goes out: the graph with ranges, an
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
 from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.expansion import fits_unfolded
-from gradinspect.analyses.structure.folding import Item, Scope, node_ids, place_of_call
+from gradinspect.analyses.structure.folding import Item, Scope, node_ids
 from gradinspect.analyses.structure.name_folding import fold_name
-from gradinspect.graph import Graph, Node, Size, TensorInfo
+from gradinspect.graph import Graph, ModuleCall, Node, Size, TensorInfo
 from gradinspect.units import format_bytes
 
+MAX_NAMED: Final = 2  # calls of a copy that name it
 Outputs: TypeAlias = tuple[TensorInfo | None, ...]
 
 
@@ -73,15 +74,26 @@ def _sized(node: Node, info: TensorInfo) -> Node:
 
 
 def name_of_blocks(graph: Graph, scope: Scope, copies: slice = slice(None)) -> str | None:
-    """Name the blocks of modules that a repeat stands for, or some of them: `h.0-11  Block`; None without modules."""
-    place = place_of_call(scope)
-    bodies = () if place is None else (scope.items, *scope.copies)[copies]
-    calls = [body[place] for body in bodies] if place is not None else []
-    modules = [graph.modules[call.module] for call in calls if isinstance(call, Scope) and call.module is not None]
-    if not modules:
-        return None
-    names = [short_name(call.path, None, graph.model_name) for call in modules]
-    return f"{fold_name(names) or names[0]}  {modules[0].class_name}"
+    """Name the blocks of modules that a repeat stands for, or some of them: `h.0-11  Block`; None without modules.
+
+    Copies of several calls are named by the first two: `norms.1-2, convs.1-2`.
+    """
+    bodies = (scope.items, *scope.copies)[copies] if scope.kind == "repeat" else ()
+    calls = [found for twins in zip(*bodies, strict=True) if (found := _calls(graph, twins))]
+    names = [_name_together([short_name(call.path, None, graph.model_name) for call in found]) for found in calls]
+    if len(names) == 1:
+        return f"{names[0]}  {calls[0][0].class_name}"
+    return ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "") or None
+
+
+def _calls(graph: Graph, items: Iterable[Item]) -> list[ModuleCall]:
+    """Return the module calls among some items."""
+    return [graph.modules[item.module] for item in items if isinstance(item, Scope) and item.module is not None]
+
+
+def _name_together(names: Sequence[str]) -> str:
+    """Name twins by their numbers, or by the first and the last."""
+    return fold_name(names) or " … ".join(dict.fromkeys((names[0], names[-1])))
 
 
 def bytes_of_twins(items: Iterable[Item], held: Sequence[int]) -> dict[range, tuple[int, int]]:

@@ -36,9 +36,11 @@ def unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # no
     similar = difflib.get_close_matches(name, error.possibilities or (), n=1, cutoff=0.7)
     closest = f" Closest match: {similar[0]}." if similar else ""
     position = next((at for at, word in enumerate(words) if word.partition("=")[0] == name), len(words))
-    line = " ".join(["gradinspect", *words[:position], "--", *words[position:]])
+    is_overview = words[0] == OVERVIEW  # which is seldom named
+    line = " ".join(["gradinspect", *words[is_overview:position], "--", *words[position:]])
     meant = "" if words[0] == "explain" else f"{_verbs_that_have(name, words)} Options of the script follow --: {line}."
-    return f"'{words[0]}' has no option '{name}'.{closest}{meant} See: {help_of}"
+    asked = "The overview" if is_overview else f"'{words[0]}'"
+    return f"{asked} has no option '{name}'.{closest}{meant} See: {help_of}"
 
 
 def _verbs_that_have(option: str, words: Sequence[str]) -> str:

@@ -1,6 +1,8 @@
 """The options that every verb shares: what to run, and which moment to record."""
 
 import inspect
+import os
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
@@ -128,6 +130,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         given = "neither" if source is None else "both"
         raise GradInspectError(f"A SOURCE or -m MODULE is needed, and {given} was given.", "Try: gradinspect --help")
     _check_one_moment(backward, grad, at)
+    _check_order(context, source or "")
     job = fake_job(world_size, rank)
     fake = fake or job is not None
     read = parse_source(str(source)) if run_module is None else Module(run_module)
@@ -151,6 +154,24 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     )
     _check_source(request)
     return request
+
+
+def _check_order(context: typer.Context, source: str) -> None:
+    """Check that SOURCE comes first where a verb has another argument.
+
+    Raises:
+        GradInspectError: The other one is a file, and the first is not.
+    """
+    names = [param.name for param in context.command.params if param.param_type_name == "argument"]
+    others = [str(context.params[name]) for name in names if name != "source" and context.params.get(name)]
+    if others and _names_file(others[0]) and not _names_file(source):
+        line = shlex.join(["gradinspect", context.command.name or "", others[0], source])
+        raise GradInspectError(f"'{source}' is given before its SOURCE '{others[0]}'.", f"Write: {line}")
+
+
+def _names_file(text: str) -> bool:
+    """Return whether a word names a file that is there: `train.py`, `model.py:Net()`."""
+    return os.path.exists(text.partition(":")[0])  # noqa: PTH110  # Path.exists raises for a name that is too long
 
 
 def _check_source(request: Request) -> None:

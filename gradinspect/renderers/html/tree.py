@@ -9,10 +9,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from gradinspect.analyses.memory.odd_copies import OddCopies
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.copy_ranges import name_of_blocks
 from gradinspect.analyses.structure.expansion import fits_unfolded
 from gradinspect.analyses.structure.folding import Item, Scope, node_ids, place_of_call
-from gradinspect.analyses.structure.name_folding import fold_name
 from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.analyses.structure.skips import SkipEdge, fork_ids, skip_edges
 from gradinspect.graph import Graph, Record
@@ -123,30 +122,17 @@ def _repeat(graph: Graph, scope: Scope) -> _Group:
     shown: Sequence[Item | _Group] = copies
     if len(copies) > MAX_COPIES:
         shown = [copies[0], _Group("run", f"copies 2 to {len(copies):,}", copies[1:], times=len(copies) - 1)]
-    title = _title_of_calls(graph, scope) or _body_title(graph, scope.items)
-    return _Group("repeat", title, shown, times=len(bodies))
+    return _Group("repeat", _title(graph, scope), shown, times=len(bodies))
 
 
-def _title_of_calls(graph: Graph, scope: Scope) -> str:
-    """Name the only module call of all copies by its numbers, `h.0-11 Block`; "" if there is no one, or no one name."""
-    place = place_of_call(scope)
-    items = [] if place is None else [body[place] for body in (scope.items, *scope.copies)]
-    calls = [graph.modules[one.module] for one in items if isinstance(one, Scope) and one.module is not None]
-    name = fold_name(short_name(call.path, None, graph.model_name) for call in calls)
-    around = "with " if len(scope.items) > 1 else ""
-    return f"{around}{name} {calls[0].class_name}" if name else ""
-
-
-def _body_title(graph: Graph, body: Sequence[Item]) -> str:
-    """Name the parts of a body: modules by class if it has any, else nodes."""
-    modules = [
-        graph.modules[item.module].class_name
-        for item in body
-        if isinstance(item, Scope) and item.kind == "module" and item.module is not None
-    ]
-    names = list(dict.fromkeys(modules or [graph.nodes[node_ids(item).start].name for item in body]))
-    more = len(names) > NUM_NAMED
-    return ", ".join(names[:NUM_NAMED]) + (" …" if more else "")
+def _title(graph: Graph, scope: Scope) -> str:
+    """Name a repeat by its module calls, `h.0-11 Block`, or else by its first nodes."""
+    calls = name_of_blocks(graph, scope)
+    if calls:
+        around = "with " if place_of_call(scope) is not None and len(scope.items) > 1 else ""
+        return around + calls.replace("  ", " ")
+    names = list(dict.fromkeys(graph.nodes[node_ids(item).start].name for item in scope.items))
+    return ", ".join(names[:NUM_NAMED]) + (" …" if len(names) > NUM_NAMED else "")
 
 
 def _ids(items: Sequence["Item | _Group"], graph: Graph) -> range:

@@ -9,7 +9,13 @@ import pytest
 from factories import graph, leaf, op, saved
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.structure.copy_ranges import bytes_of_twins, copy_ranges, format_bytes_between, with_ranges
+from gradinspect.analyses.structure.copy_ranges import (
+    bytes_of_twins,
+    copy_ranges,
+    format_bytes_between,
+    name_of_blocks,
+    with_ranges,
+)
 from gradinspect.analyses.structure.folding import Scope, fold_graph, place_of_call
 from gradinspect.analyses.structure.name_folding import odd_one
 from gradinspect.graph import Graph, ModuleCall, Node, Storage
@@ -127,6 +133,32 @@ def test_the_first_copy_shows_the_least_and_the_most_bytes() -> None:
 def test_bytes_between(least: int, most: int, text: str) -> None:
     """A unit is written once, and one number where both are alike."""
     assert format_bytes_between(least, most) == text
+
+
+@pytest.mark.parametrize(
+    ("called", "name", "others"),
+    [
+        (["norms.{}", "convs.{}"], "norms.1-3, convs.1-3", "norms.1-2, convs.1-2"),
+        (["bce", "D"], "bce, D", "bce, D"),
+        (["a.{}", "b.{}", "c.{}"], "a.1-3, b.1-3, …", "a.1-2, b.1-2, …"),
+        (["h.{}"], "h.1-3  Block", "h.1-2  Block"),
+    ],
+)
+def test_copies_are_named_by_their_calls(called: list[str], name: str, others: str) -> None:
+    """A copy of several calls by the first two, where one name would hide what else it is made of."""
+    paths = [path.format(number) for number in (3, 2, 1, 0) for path in called]
+    ops = [f"{chr(65 + at)}Backward0" for at in range(len(called)) for _ in "12"] + ["ReluBackward0"]
+    nodes = [
+        op(kind, copy * len(ops) + at + 1, module=copy * len(called) + at // 2 if at // 2 < len(called) else None)
+        for copy in range(4)
+        for at, kind in enumerate(ops)
+    ]
+    whole = graph(*nodes, leaf("w", 3), modules=tuple(ModuleCall(path=path, class_name="Block") for path in paths))
+    repeat = fold_graph(whole).items[0]
+
+    assert isinstance(repeat, Scope)
+    assert len(repeat.copies) == 2  # the last one leads to a leaf
+    assert (name_of_blocks(whole, repeat), name_of_blocks(whole, repeat, slice(1, None))) == (name, others)
 
 
 def opcodes_for(count: int) -> int:

@@ -158,7 +158,7 @@ def test_many_copies_are_the_first_and_a_box_for_the_others() -> None:
 
 
 def test_a_repeat_is_named_by_the_numbers_of_its_calls() -> None:
-    """As in the tree and the picture; by its classes if there is no one name for just these."""
+    """As in the tree and the picture; by the first and the last if there is no one name for just these."""
 
     def title(*paths: str) -> str:
         names = ("ReluBackward0", *("CosBackward0", "SinBackward0") * 5)
@@ -171,7 +171,7 @@ def test_a_repeat_is_named_by_the_numbers_of_its_calls() -> None:
         return next(scope.title for scope in page_scopes(whole, fold_graph(whole))[0] if scope.kind == "repeat")
 
     assert title("up1", "up2", "up3", "last") == "with up1-3 Up"
-    assert title("query", "key", "value", "last") == "Up"
+    assert title("query", "key", "value", "last") == "with query … value Up"
 
 
 def test_many_different_nodes_are_parted_into_runs() -> None:

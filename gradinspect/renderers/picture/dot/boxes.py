@@ -156,7 +156,7 @@ class BoxWriter:
     def _copies(self, ids: range, scope: Scope) -> str:
         more = _more(scope)
         label = [f"<B>{more}</B>"]
-        label.append(self._quiet(self.labels.between(scope.copies)))
+        label.append(self._quiet(self.labels.between(scope.copies) or self.labels.parts(scope, slice(1, None))))
         label.append(self._quiet(self.labels.size(ids)))
         label.append(self._odd_copy(scope))
         label.append(self._strip(copy_ranges(scope)[1:]))

@@ -9,6 +9,7 @@ from itertools import accumulate
 from gradinspect.analyses.memory.odd_copies import OddCopies
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.copy_ranges import name_of_blocks
 from gradinspect.analyses.structure.folding import Scope, place_of_call
 from gradinspect.analyses.structure.name_folding import fold_name
 from gradinspect.graph import Graph, ModuleCall
@@ -57,7 +58,12 @@ class ScopeLabels:
         around = "with " if len(scope.items) > 1 else ""
         if between and first:
             return f"{around}{between} {self._class_of(first)} {times}"
-        return f"{self._ends(scope.items)} {times}".strip()
+        return f"{self.parts(scope) or self._ends(scope.items)} {times}".strip()
+
+    def parts(self, scope: Scope, copies: slice = slice(None)) -> str:
+        """Name the calls that copies of several are made of, or those of some copies."""
+        name = None if place_of_call(scope) is not None else name_of_blocks(self.graph, scope, copies)
+        return ", ".join(map(self._dotted, name.split(", "))) if name else ""
 
     def _ends(self, items: Sequence[int | Scope]) -> str:
         """Name the first and the last node of a copy without a module: `Transpose … View`; "" if it has no node."""

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from gradinspect.analyses.memory.odd_copies import OddCopies
 from gradinspect.analyses.structure.call_names import class_beside, name_of_call
-from gradinspect.analyses.structure.copy_ranges import copy_ranges, format_bytes_between
+from gradinspect.analyses.structure.copy_ranges import copy_ranges, format_bytes_between, name_of_blocks
 from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
 from gradinspect.analyses.structure.folding import Scope, ids_of_copy, later_copies, node_ids, place_of_call
@@ -216,6 +216,10 @@ class RowWriter:
         calls = [scope] if scope.kind == "module" else [] if place is None else [body[place] for body in bodies]
         modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
         if not modules:
+            several = name_of_blocks(self.graph, scope, slice(None) if copy is None else slice(copy, copy + 1))
+            if several:
+                name = several.replace("…", self.symbols.ellipsis)
+                yield Part(self._visible(name), "bold yellow", can_shrink=True)
             return
         name = call_names(self.graph, [self.graph.modules[module] for module in modules], self.symbols.ellipsis)
         yield Part("with " if scope.kind == "repeat" and len(scope.items) > 1 else "", "dim")
