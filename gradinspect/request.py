@@ -24,6 +24,7 @@ class CompiledRegion(Record, frozen=True):
 
     name: str  # of the function, or of the class of the module
     frame: Frame | None  # where it does
+    backend: str = ""  # that it asks for
 
     @property
     def words(self) -> str:

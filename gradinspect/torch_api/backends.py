@@ -41,7 +41,7 @@ _BUDGET = "activation_memory_budget"
 _DECOMPOSING = ("inductor", "aot_eager_decomp_partition")  # as inductor is configured
 Parts = dict[str, Callable[..., Any]]  # of a backend, by their names: FORWARD and so on; not each backend has all
 Watch = Callable[[Parts], Parts]
-Choose = Callable[[Any], str | None]  # what is compiled -> with which backend; None: the program's own
+Choose = Callable[[Any, str], str | None]  # what is compiled, with which backend -> with which; None: with that
 UNCOMPILED = ""  # instead of a backend's name
 
 
@@ -80,7 +80,8 @@ def compiling_with(
     """Compile with other backends than the program asks for.
 
     Args:
-        choose: Called for each thing that the program compiles; returns the backend, or `UNCOMPILED`.
+        choose: Called for each thing that the program compiles, and the backend that it asks for; returns the backend,
+            or `UNCOMPILED`.
         asked: Gets the names of those that the program asks for, each once.
         watch: Called for each graph of AOTAutograd with the parts of the backend; returns those that it replaces.
         as_random_as_eager: Whether to draw eager's random numbers. NOTE [Equal random numbers].
@@ -103,8 +104,9 @@ class _Compile:
             model = args[0] if args else kwargs.get("model")
             if model is None or torch.compiler.is_compiling() or kwargs.get("disable"):
                 return original(*args, **kwargs)  # as a decorator, it comes here again with the function
-            backend = self._choose(model)
-            self._prepare(_name_of(kwargs.get("backend") or "inductor"), backend)
+            asked = _name_of(kwargs.get("backend") or "inductor")
+            backend = self._choose(model, asked)
+            self._prepare(asked, backend)
             if backend is None:
                 return original(*args, **kwargs)
             kept = {key: value for key, value in kwargs.items() if key not in {"model", "mode", "options"}}

@@ -217,6 +217,57 @@ def test_the_region_is_named_where_the_backend_is_right(
     assert "Compiling one of 3 regions at a time" in done.stderr
 
 
+TWO_BACKENDS = """
+import torch
+from functorch.compile import make_boxed_func
+from torch import nn
+from torch._dynamo.backends.common import aot_autograd
+
+def bent(graph, inputs):
+    for call in graph.graph.find_nodes(op="call_function", target=torch.{wrong}):
+        call.target = torch.{instead}
+    graph.recompile()
+    return {compiled}
+
+class Bent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        return nn.functional.tanhshrink(torch.tanh(self.layer(x)))
+
+net = nn.Sequential(Bent(), Bent())
+net[0].compile(backend="aot_eager")
+net[1] = torch.compile(net[1], backend={backend})
+net(torch.randn(3, 4)).square().mean().backward()
+"""
+AOT = {
+    "wrong": "ops.aten.tanh.default",
+    "instead": "ops.aten.sigmoid.default",
+    "compiled": "make_boxed_func(graph.forward)",
+    "backend": "aot_autograd(fw_compiler=bent, bw_compiler=lambda graph, _: make_boxed_func(graph.forward))",
+}
+DYNAMO = {"wrong": "tanh", "instead": "sigmoid", "compiled": "graph.forward", "backend": "bent"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "named", "line"), [(AOT, "compiler_fn", 18), (DYNAMO, "bent", None)])
+def test_of_several_backends_that_of_the_wrong_region_is_named(
+    tmp_path: Path, words: dict[str, str], named: str, line: int | None
+) -> None:
+    """Whether its operators can be compared or not; the other one was right."""
+    path, text = tmp_path / "train.py", TWO_BACKENDS
+    for name, word in words.items():
+        text = text.replace("{" + name + "}", word)
+    path.write_text(text)
+    done = gradinspect("diff", "--compiled", path, "--format", "json", is_measured=False)
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["stage"]) == (1, named), done.stderr
+    assert [region["name"] for region in found["regions"]] == ["Bent"]
+    assert (found["operator"] and found["operator"]["frame"]["line"]) == line
+
+
 WRITES = """
 import torch
 from functorch.compile import make_boxed_func
@@ -226,6 +277,13 @@ from torch._dynamo.backends.common import aot_autograd
 def lossy(graph, inputs):
     for call in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
         call.replace_all_uses_with(call.args[0])
+        graph.graph.erase_node(call)
+    graph.recompile()
+    return make_boxed_func(graph.forward)
+
+def unwritten(graph, inputs):
+    for call in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
+        call.replace_all_uses_with(call.args[1])
         graph.graph.erase_node(call)
     graph.recompile()
     return make_boxed_func(graph.forward)
@@ -252,7 +310,10 @@ for _ in range(2):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("forward", "backend"), [("lossy", "backend"), ("right", "backend"), ("right", "'aot_eager'")])
+@pytest.mark.parametrize(
+    ("forward", "backend"),
+    [("lossy", "backend"), ("unwritten", "backend"), ("right", "backend"), ("right", "'aot_eager'")],
+)
 def test_what_compiled_code_should_have_written_is_compared(tmp_path: Path, forward: str, backend: str) -> None:
     """A variable, and an attribute of a module that is no buffer; the line that writes is named."""
     path = tmp_path / "train.py"
@@ -261,10 +322,10 @@ def test_what_compiled_code_should_have_written_is_compared(tmp_path: Path, forw
 
     found = json.loads(done.stdout)
     off = {(one["value"]["role"], one["value"]["name"]) for one in found["differences"]}
-    assert done.returncode == int(forward == "lossy")
+    assert done.returncode == int(forward != "right")
     assert found["num_compared"] == 5  # the loss, two gradients, and both tensors
-    assert off == ({("tensor", "total"), ("tensor", "cache")} if forward == "lossy" else set())
-    if forward == "lossy":
+    assert off == ({("tensor", "total"), ("tensor", "cache")} if forward != "right" else set())
+    if forward != "right":
         line = path.read_text().splitlines().index("            total.add_(x.sum(0))") + 1
         assert (found["operator"]["operator"], found["operator"]["frame"]["line"]) == ("aten.copy_", line)
 

@@ -89,7 +89,8 @@ class _Runs:
         if found.is_same:
             return found
         blamed = self._blamed(found, rounded)
-        return blamed if blamed.is_line_known else self._in_regions(blamed, compiled.regions, rounded)
+        is_named = blamed.is_line_known and (blamed.part or len(blamed.backends) == 1)
+        return blamed if is_named else self._in_regions(blamed, compiled.regions, rounded)
 
     def _beside_failure(self, failure: ScriptFailedError) -> CompiledDiff:
         """Find the first backend with which a program goes on that fails in eager.
@@ -161,9 +162,12 @@ class _Runs:
             for region, values in runs.items()
             if values is not None
         }
+        wrong = tuple(region for region, is_right in judged.items() if not is_right)
+        asked = ", ".join(dict.fromkeys(region.backend for region in wrong))
         return msgspec.structs.replace(
             found,
-            regions=tuple(region for region, is_right in judged.items() if not is_right),
+            stage=found.stage if found.part or not asked else asked,
+            regions=wrong,
             num_right_regions=sum(judged.values()),
         )
 

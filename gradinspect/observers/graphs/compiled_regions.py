@@ -25,14 +25,18 @@ class CompiledRegions:
         self._how = how
         self._base_folder = base_folder
 
-    def backend_of(self, compiled: Any) -> str | None:
+    def backend_of(self, compiled: Any, asked: str) -> str | None:
         """Return the backend for what the program compiles now; None: its own.
 
         Modules of one class that are compiled on one line, as in a loop, are one region.
+
+        Args:
+            compiled: The module or function.
+            asked: The backend that the program asks for.
         """
         caller = own_frame(sys._getframe(1))
         frame = None if caller is None else source_line(caller.f_code.co_filename, line_at(caller), self._base_folder)
-        region = CompiledRegion(_name_of(compiled), frame)
+        region = CompiledRegion(_name_of(compiled), frame, asked)
         self.found[region] = None
         alone = self._how.alone
         return self._how.backend if alone is None or region == alone else self._how.beside

@@ -93,17 +93,20 @@ class CompiledReplay:
                 return run_boxed(graph.compiled, arguments)
             graph.is_compared = True
             before, copies = _random_states(), _copies(arguments)
+            written = {call: arguments[place] for call, place in _writes(graph.plain)}  # running empties the list
             results = run_boxed(graph.compiled, arguments)
             with _random_numbers_kept(), without_grad(), unobserved():
                 try:
-                    self._compare(graph, copies, results, before)
+                    self._compare(graph, copies, results, written, before)
                 except Exception as error:  # of a backend, or of an operator that cannot run alone
                     self.problem = self.problem or f"{type(error).__name__} in compiled graph {graph.number}"
             return results
 
         return boxed(run)
 
-    def _compare(self, graph: "_Graph", arguments: list[Any], results: Any, before: Any) -> None:
+    def _compare(
+        self, graph: "_Graph", arguments: list[Any], results: Any, written: dict[Any, Any], before: Any
+    ) -> None:
         exact = _Values(graph.plain).of(_copies(arguments), before)
         moved = _Values(graph.plain).of(_copies(arguments), before, rounds_otherwise=True)
         self.num_compared += 1
@@ -114,9 +117,10 @@ class CompiledReplay:
             values = list(found)[-len(calls) :] if calls else []
             self._first(graph, calls, values, exact, moved, is_output=False)
         if self.first_wrong is None:
-            outputs = _outputs(graph.plain)
             flat = results if isinstance(results, tuple | list) else (results,)
-            self._first(graph, outputs, list(flat), exact, moved, is_output=True)
+            made = [*zip(_outputs(graph.plain), flat, strict=False), *written.items()]
+            calls, values = [call for call, _ in made], [value for _, value in made]
+            self._first(graph, calls, values, exact, moved, is_output=True)
 
     def _first(
         self, graph: "_Graph", calls: Sequence[Any], values: Sequence[Any], exact: dict[str, Any],
@@ -212,6 +216,14 @@ def _outputs(module: GraphModule) -> list[Any]:
     (output,) = (call for call in module.graph.nodes if call.op == "output")
     found = output.args[0]
     return list(found) if isinstance(found, tuple | list) else [found]
+
+
+def _writes(module: GraphModule) -> Iterator[tuple[Any, int]]:
+    """Yield the calls that write into an input, and which one."""
+    places = {call: place for place, call in enumerate(module.graph.find_nodes(op="placeholder"))}
+    for call in module.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
+        if call.args[0] in places:
+            yield call, places[call.args[0]]
 
 
 def _with_all_results(module: GraphModule) -> GraphModule:
