@@ -11,6 +11,9 @@ NOTE [Where nothing can be raised]
 What a dictionary with weak keys or values does as one of them is freed may be for one of ours, and Python drops its
 errors. An exception at the end of an `__enter__` of torch leaves what was entered, as hooks of saved tensors, in place.
 Without us, a signal hardly ever comes there; but what waits for our code would, where that is called by an `__enter__`.
+
+With handlers that wait, a run on fake tensors was aborted by pybind11 (error_already_set) as one raised. The place in
+torch is not known, so no handler waits in such a run: what it raises there can still be lost.
 """
 
 import _weakrefset
@@ -36,7 +39,7 @@ _OURS = str(Path(__file__).parent.parent)
 _SIGNALS = tuple(signal.valid_signals())
 _FREEING = (weakref.__file__, _weakrefset.__file__)
 _TORCH = str(Path(torch.__file__).parent)
-_FAKE = str(Path(torch.__file__).parent / "_subclasses")  # fake tensors, which C++ calls where no error may come out
+_FAKE = str(Path(torch.__file__).parent / "_subclasses")
 _ENTERING = frozenset(("__enter__", "__exit__"))
 _NOT_IN_A_FILE = "<string>"  # what Python writes for a class, also of ours
 
