@@ -156,7 +156,8 @@ def test_a_baseline(project: Path) -> None:
     known = check(project, cwd=project)
 
     assert missing.returncode == 2
-    assert missing.stderr.startswith(f"gradinspect: The baseline '{project / 'known.json'}' does not exist. Write it")
+    absent = f"The baseline '{project / 'known.json'}' does not exist."
+    assert missing.stderr.startswith(f"gradinspect: {absent} Add --write-baseline")
     assert wrote.stderr == f"known.json: 2 findings, 2 added, 0 removed\nWrote {project / 'known.json'}\n"
     assert wrote.returncode == known.returncode == 0
     assert "Not reported: 2 known from known.json.\nNo other problems found in 1 backward call" in known.stdout

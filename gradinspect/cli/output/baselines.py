@@ -28,7 +28,7 @@ def open_baseline(path: Path | None, *, writes: bool) -> Baseline | None:
         if writes:
             return Baseline(programs={})
         raise GradInspectError(
-            f"The baseline '{path}' does not exist.", "Write it with --write-baseline, or remove the option."
+            f"The baseline '{path}' does not exist.", "Add --write-baseline to write it, or remove the option."
         ) from None
     except OSError as error:
         raise GradInspectError(f"The baseline '{path}' cannot be read: {error.strerror}.", "Check its name.") from None
