@@ -186,7 +186,7 @@ finally:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["check --steps 100", "grads --continue", "memory --iterations 3", "fit --real"])
+@pytest.mark.parametrize("verb", ["check --steps 100", "grads --continue", "memory --iterations 60", "fit --real"])
 def test_no_exception_of_a_handler_is_lost(verb: str, tmp_path: Path) -> None:
     """A time limit raises every few milliseconds, wherever the main thread is, and the program catches each one."""
     (tmp_path / "script.py").write_text(PROGRAM)

@@ -212,7 +212,7 @@ def test_a_capture_file_tells_of_the_other_calls(programs: Path, tmp_path: Path)
         ("residual", ["step", "--script", os.devnull, "--grad", "2"], "autograd.grad #2  residual.py:8"),
         ("sampler", ["trace", "--create-graph", "--grad", "2"], "the graph built by autograd.grad #2"),
         ("residual", ["trace", "--create-graph"], "the graph built by backward #1"),
-        ("sampler", ["saved"], "Cos "),
+        ("sampler", ["saved"], "CosBackward0 "),
         ("sampler", ["check"], "No problems found in 16 autograd.grad calls of sampler.py"),
         ("sampler", ["check", "--grad", "2"], "No problems found in 2 autograd.grad calls of sampler.py"),
         ("penalty", ["check"], "No problems found in 3 backward calls and 3 autograd.grad calls of penalty.py"),
