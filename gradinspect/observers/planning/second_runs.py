@@ -217,7 +217,7 @@ class SecondRuns:
         """Count what an operator writes: through `.data`, no version does."""
         (schema,) = operator_schemas(func, "")
         written = [value for argument, value in zip(schema.arguments, args, strict=False) if writes(argument)]
-        self._writes.update(number for tensor in plain_tensors(written) if (number := self._storages.number(tensor)))
+        self._writes.update(self._numbers(written))
 
     def _convert(self, args: tuple[Any, ...], result: Any) -> bool:
         """Note what was converted; return whether it came from outside of all runs."""
@@ -237,6 +237,10 @@ class SecondRuns:
             if number is not None:
                 yield number, place
 
+    def _numbers(self, value: object) -> set[int]:
+        """Return the numbers of the storages of all tensors in a value."""
+        return {number for tensor in plain_tensors(value) if (number := self._storages.number(tensor)) is not None}
+
     def _statistics(self) -> Iterator[int]:
         for norm in filter(None, (reference() for reference in self._norms)):
             for name in PUT_BACK:
@@ -249,7 +253,7 @@ class SecondRuns:
         run = block.run
         if run is None:
             return
-        taken = {number for tensor in plain_tensors(args) if (number := self._storages.number(tensor)) is not None}
+        taken = self._numbers(args)
         is_norm = not taken.isdisjoint(self._put_back)  # which may be given another momentum, and makes the same
         operator = _Operator(func, () if is_norm else tuple(self._key(run, value) for value in args))
         place = block.place_of(operator)
@@ -259,7 +263,7 @@ class SecondRuns:
         run.outside |= taken - self._put_back - run.made.keys() - run.given.keys()
         if block.is_first:
             run.operators.append(operator)
-        made = {number for tensor in plain_tensors(result) if (number := self._storages.number(tensor)) is not None}
+        made = self._numbers(result)
         run.made.update(dict.fromkeys(made - taken - run.outside - run.given.keys(), place))
         if is_norm and taken <= self._put_back:  # as an instance norm, which repeats them
             self._put_back |= made
