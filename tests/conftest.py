@@ -29,7 +29,12 @@ settings.load_profile("CI" if os.environ.get("CI") == "true" else "any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw a third of the examples in the quick run, as addopts in pyproject.toml have it; any other run draws all."""
+    """Draw a third of the examples in the quick run, as addopts in pyproject.toml have it; any other run draws all.
+
+    A worker that has ended, or hung in a test for as long as pyproject.toml allows, ends the run with the name of the
+    test: pytest-xdist would run that test again in the next worker, and in the next.
+    """
+    config.option.maxworkerrestart = "0"
     if config.option.markexpr == QUICK:
         settings.register_profile("quick", settings.default, max_examples=QUICK_EXAMPLES)
         settings.load_profile("quick")

@@ -10,20 +10,29 @@ sends the signal once more as it returns: Python calls it again some instruction
 needs nothing in the code that is interrupted, and ends at the first instruction of the program at which Python looks
 for signals. The signal must not be sent before the handler has returned, or it would arrive in the handler itself; so
 an object sends it as it is freed.
+
+Python 3.11 does that under a tracer or a profiler before the instruction at which a function begins, and then looks
+again before the same one: it would call the handler for ever. There a thread sends the signal, after our code had time
+to go on.
 """
 
 import importlib
 import signal
+import sys
 from _thread import interrupt_main
 from collections.abc import Callable
 from functools import partial
-from time import monotonic
+from time import monotonic, sleep
 from types import FrameType
 from typing import Any
+
+from gradinspect.own_threads import start_thread
 
 BELOW: Any = importlib.import_module("_signal")  # what `signal` calls, which has no types
 set_handler, handler_of = BELOW.signal, BELOW.getsignal  # what is registered: a program may replace those of `signal`
 LONGEST_INTERRUPT_S = 0.5  # that Ctrl-C waits for our code, as somebody does at the keyboard
+_PAUSE_S = 0.001  # in which our code goes on, where a thread sends the signal
+_CALLS_FOR_EVER = sys.version_info[:2] == (3, 11)
 _INTERRUPTS = signal.default_int_handler
 _AGAIN: dict[int, type] = {
     number: type("_Again", (), {"__del__": staticmethod(partial(interrupt_main, number))})
@@ -52,7 +61,10 @@ class WaitingHandler:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Call the program's handler, now or later."""
         if self._is_ours(frame) and not self._is_late():
-            _again = _AGAIN[number]()  # freed at the end
+            if _CALLS_FOR_EVER and (sys.gettrace() or sys.getprofile()):
+                start_thread(_send_later, number)
+            else:
+                _again = _AGAIN[number]()  # freed at the end
             return
         self._since = None
         try:
@@ -68,6 +80,12 @@ class WaitingHandler:
         now = monotonic()
         self._since = self._since or now
         return now - self._since > LONGEST_INTERRUPT_S
+
+
+def _send_later(number: Any) -> None:
+    """Send a signal to the main thread, from another one."""
+    sleep(_PAUSE_S)
+    interrupt_main(number)
 
 
 def program_handler(handler: Any) -> Any:

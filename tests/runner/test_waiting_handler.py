@@ -1,8 +1,10 @@
 """A handler of the program is called where its own code runs, once, and what it raises goes on from there."""
 
 import signal
+import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from time import monotonic
 from types import FrameType
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 
 from gradinspect.runner import waiting_handler
 from gradinspect.runner.waiting_handler import WaitingHandler
+
+LONG_S = 20.0
 
 
 class TimeIsUpError(Exception):
@@ -43,10 +47,13 @@ def ours(number: int, times: int = 1) -> int:
     return sum(abs(one) for one in range(50))
 
 
-def program(number: int) -> int:
-    """Call our code, and go on: Python looks for signals as a call returns."""
+def program(number: int, called: Collection[object] = ()) -> int:
+    """Call our code, and go on until the handler has come: at once, or some time later where code is traced."""
     found = ours(number)
-    return abs(found)
+    until = monotonic() + LONG_S
+    while not called and monotonic() < until:
+        pass
+    return found
 
 
 def too_late(*_: object) -> None:
@@ -59,7 +66,7 @@ def test_a_handler_waits_until_our_code_has_ended(register: Any) -> None:
     called: list[tuple[int, bool]] = []
     register(lambda number, frame: called.append((number, runs_ours(frame))), signal.SIGUSR1)
 
-    assert program(signal.SIGUSR1) == 1225
+    assert program(signal.SIGUSR1, called) == 1225
     assert called == [(signal.SIGUSR1, False)]
 
 
@@ -72,6 +79,22 @@ def test_what_a_handler_raises_comes_out_after_our_code(register: Any) -> None:
     names = [step.name for step in traceback.extract_tb(found.value.__traceback__)]
     assert names == ["test_what_a_handler_raises_comes_out_after_our_code", "program", "too_late"]
     assert abs(ours(-1, times=0)) == 1225
+
+
+@pytest.mark.parametrize("set_tracer", [sys.settrace, sys.setprofile])
+def test_our_code_goes_on_where_somebody_traces_it(register: Any, set_tracer: Callable[[Any], None]) -> None:
+    """Python 3.11 looks for signals again before the same instruction."""
+    called: list[bool] = []
+    register(lambda *_: called.append(True), signal.SIGUSR1)
+    before = sys.gettrace() if set_tracer is sys.settrace else sys.getprofile()
+    set_tracer(lambda *_: None)
+    try:
+        found = program(signal.SIGUSR1, called)
+    finally:
+        set_tracer(before)
+
+    assert found == 1225
+    assert called == [True]
 
 
 def test_without_our_code_a_handler_is_called_at_once(register: Any) -> None:
