@@ -32,6 +32,7 @@ BELOW: Any = importlib.import_module("_signal")  # what `signal` calls, which ha
 set_handler, handler_of = BELOW.signal, BELOW.getsignal  # what is registered: a program may replace those of `signal`
 LONGEST_INTERRUPT_S = 0.5  # that Ctrl-C waits for our code, as somebody does at the keyboard
 _PAUSE_S = 0.001  # in which our code goes on, where a thread sends the signal
+_TRACERS = sys.gettrace, sys.getprofile
 _CALLS_FOR_EVER = sys.version_info[:2] == (3, 11)
 _INTERRUPTS = signal.default_int_handler
 _AGAIN: dict[int, type] = {
@@ -61,7 +62,7 @@ class WaitingHandler:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Call the program's handler, now or later."""
         if self._is_ours(frame) and not self._is_late():
-            if _CALLS_FOR_EVER and (sys.gettrace() or sys.getprofile()):
+            if _CALLS_FOR_EVER and any(look() is not None for look in _TRACERS):
                 start_thread(_send_later, number)
             else:
                 _again = _AGAIN[number]()  # freed at the end
