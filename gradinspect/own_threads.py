@@ -17,9 +17,9 @@ _mask: Any = getattr(signal, "pthread_sigmask", None)  # Windows has none, and a
 
 
 @contextmanager
-def signals_blocked() -> Iterator[None]:
-    """Start only threads that block all signals."""
-    before = None if _mask is None else _mask(signal.SIG_BLOCK, _BLOCKED)
+def signals_blocked(*but: int) -> Iterator[None]:
+    """Start only threads that block all signals, but for some."""
+    before = None if _mask is None else _mask(signal.SIG_BLOCK, _BLOCKED - {*but})
     try:
         yield
     finally:

@@ -33,3 +33,12 @@ def test_the_thread_that_starts_it_blocks_what_it_did() -> None:
         assert signal.SIGUSR1 in before
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+
+
+def test_a_signal_can_be_left_to_it() -> None:
+    """As Ctrl-C, for as long as it takes to import torch."""
+    with signals_blocked(signal.SIGINT):
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    assert signal.SIGTERM in blocked
+    assert signal.SIGINT not in blocked

@@ -12,8 +12,9 @@ What a dictionary with weak keys or values does as one of them is freed may be f
 errors. An exception at the end of an `__enter__` of torch leaves what was entered, as hooks of saved tensors, in place.
 Without us, a signal hardly ever comes there; but what waits for our code would, where that is called by an `__enter__`.
 
-With handlers that wait, a run on fake tensors was aborted by pybind11 (error_already_set) as one raised. The place in
-torch is not known, so no handler waits in such a run: what it raises there can still be lost.
+Before each operator under a dispatch mode, C++ asks Python for a rule of that mode. In some operators on fake
+tensors, as `linear`, an exception there ends the process. So does one just before or after a `with` of the fake mode
+in what it runs for an operator: C++ puts the mode back as it returns, and it is there already.
 """
 
 import _weakrefset
@@ -39,6 +40,7 @@ _OURS = str(Path(__file__).parent.parent)
 _SIGNALS = tuple(signal.valid_signals())
 _FREEING = (weakref.__file__, _weakrefset.__file__)
 _TORCH = str(Path(torch.__file__).parent)
+_RULES = str(Path(torch.__file__).parent / "_library" / "simple_registry.py")
 _FAKE = str(Path(torch.__file__).parent / "_subclasses")
 _ENTERING = frozenset(("__enter__", "__exit__"))
 _NOT_IN_A_FILE = "<string>"  # what Python writes for a class, also of ours
@@ -129,7 +131,7 @@ def _can_raise_nothing(code: CodeType) -> bool:
     """Return whether a handler should not be called there. NOTE [Where nothing can be raised]."""
     file = code.co_filename
     is_entering = code.co_name in _ENTERING and (file.startswith(_TORCH) or file == contextlib.__file__)
-    return is_entering or file in _FREEING or file.startswith(_FAKE)
+    return is_entering or file in (*_FREEING, _RULES) or file.startswith(_FAKE)
 
 
 def _is_for_program(code: CodeType, above: CodeType) -> bool:

@@ -165,8 +165,7 @@ class Session(Generic[T]):
             # even when the recorder has stopped
             stack.enter_context(patched(*stack_patches(), hidden_refs_patch(), freezes_noted()))
             stack.enter_context(self._run.recorder)
-            if not self._request.fake:  # NOTE [Where nothing can be raised]
-                stack.enter_context(waiting_handlers())
+            stack.enter_context(waiting_handlers())
             stack.enter_context(self._run.stopper)
             self._enter_conditions(stack)
             stack.enter_context(self._observer.attached())

@@ -137,6 +137,7 @@ def test_whose_code_runs() -> None:
         (program, calling(contextlib.__file__, name="__exit__"), program): False,
         (program, calling(threading.__file__, name="__enter__")): False,
         (program, calling(str(Path(torch.__file__).parent / "_subclasses" / "fake_tensor.py")), torchs): True,
+        (program, calling(str(Path(torch.__file__).parent / "_library" / "simple_registry.py"))): True,
         (runner,): True,
         (runner, calling(contextlib.__file__)): True,
         (runner, torchs): False,
@@ -186,7 +187,9 @@ finally:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["check --steps 100", "grads --continue", "memory --iterations 60", "fit --real"])
+@pytest.mark.parametrize(
+    "verb", ["check --steps 100", "grads --continue", "memory --iterations 60", "fit --real", "fit"]
+)
 def test_no_exception_of_a_handler_is_lost(verb: str, tmp_path: Path) -> None:
     """A time limit raises every few milliseconds, wherever the main thread is, and the program catches each one."""
     (tmp_path / "script.py").write_text(PROGRAM)

@@ -3,6 +3,7 @@
 import gc
 import importlib
 import pkgutil
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -11,6 +12,7 @@ from rich.cells import cell_len
 
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.isolation import Imports
+from gradinspect.own_threads import signals_blocked
 from gradinspect.request import Request
 from gradinspect.source import Program, first_folder
 
@@ -28,9 +30,10 @@ def import_session(imports: Imports, program: Program, request: Request) -> Modu
         request: Its other options.
     """
     try:
-        imports.import_as_program("torch", first_folder(program))
-        if request.fake:  # which needs it: loaded by us later, it would have modules of ours in place of the program's
-            imports.import_as_program("torch._dynamo", first_folder(program))
+        with signals_blocked(signal.SIGINT):  # it starts threads, before the program can block any; Ctrl-C ends it
+            imports.import_as_program("torch", first_folder(program))
+            if request.fake:  # which needs it: loaded by us later, it would have ours in place of the program's modules
+                imports.import_as_program("torch._dynamo", first_folder(program))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
