@@ -464,7 +464,7 @@ class TrainingLog:
         found = {one.key: one for one in (*anew, *then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
-            where = "" if one.kind in ("remade", "group", "unfrozen") else one.where
+            where = "" if one.kind in ("remade", "group", "unfrozen", "rebound") else one.where
             is_one = one.frame is None or one.kind == "container"  # whose parts may be made on several lines
             return one.kind, where, -1 if is_one or one.frame is None else one.frame
 
