@@ -185,7 +185,9 @@ def few_leaves_of(tensor: Any, max_nodes: int) -> list[Any]:
         seen.add(node)
         if len(seen) > max_nodes:
             return []
-        leaf = getattr(node, "variable", None)
-        leaves += [] if leaf is None else [leaf]
-        todo += [next_node for next_node, _ in node.next_functions]
+        after = node.next_functions
+        if after:
+            todo += [next_node for next_node, _ in after]
+        elif (leaf := getattr(node, "variable", None)) is not None:  # not asked of all nodes: most have none, slowly
+            leaves.append(leaf)
     return leaves

@@ -8,7 +8,7 @@ an evaluation before the training, and that is waited for longer.
 Calls that repeat others are only counted: NOTE [Repeated calls] in `watch_window`.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import islice
 from types import FrameType
 from typing import Any
@@ -121,19 +121,22 @@ class RepeatedCalls:
         lines = lines_of(call.frame)
         is_known = lines in self._lines
         self._lines.add(lines)
-        has_others = self._parameters.has_others(call)
         has_switched, self._has_switched = self._has_switched, False
         if not self.is_resting and not (is_known and self._window.may_rest() and self._logs.rest()):
             return False
         self.is_resting = True
         self._window.repeated()
-        if has_others or not is_known:
+        if self._parameters.has_others(_leaves_of(call)) or not is_known:
             self._begin_training()
         elif has_switched or not self._is_finite(call):
             self._window.watch_briefly()
         if self._window.must_watch:
             self.wake()
         return True
+
+    def watched(self, leaves: Iterable[Any]) -> None:
+        """Note the leaves of a call that is watched closely."""
+        self._parameters.has_others(leaves)
 
     def new_optimizer(self, frame: FrameType | None) -> None:
         """Note that an optimizer was made, or has stepped for the first time: perhaps in another training."""
@@ -181,25 +184,26 @@ class SeenParameters:
         self._seen: dict[int, HiddenRef] = {}
         self._num_others = 0
 
-    def has_others(self, call: EngineCall) -> bool:
-        """Return whether a loss is computed from others than those before it, as far as that is cheap to know."""
+    def has_others(self, leaves: Iterable[Any]) -> bool:
+        """Return whether a loss is computed from others than those before it, given the leaves of its graph."""
         if self._num_others > MOST_OTHERS:
             return False
-        new = [leaf for output in call.outputs for leaf in _parameters_of(output) if not self._is_seen(leaf)]
+        new = [leaf for leaf in leaves if not self._is_seen(leaf) and isinstance(leaf, nn.Parameter)]
         self._seen |= {id(leaf): HiddenRef(leaf) for leaf in new}
         self._num_others += bool(new)
         return bool(new)
 
-    def _is_seen(self, leaf: nn.Parameter) -> bool:
+    def _is_seen(self, leaf: Any) -> bool:
         seen = self._seen.get(id(leaf))
         return seen is not None and seen() is leaf
 
 
-def _parameters_of(output: Any) -> list[nn.Parameter]:
-    if type(output) is not torch.Tensor:
-        return []
+def _leaves_of(call: EngineCall) -> list[Any]:
+    """List the leaves of a call that is not walked, as far as that is cheap."""
     with Unobserved():
-        return [leaf for leaf in few_leaves_of(output, MAX_NODES) if isinstance(leaf, nn.Parameter)]
+        return [
+            leaf for output in call.outputs if type(output) is torch.Tensor for leaf in few_leaves_of(output, MAX_NODES)
+        ]
 
 
 def lines_of(frame: FrameType | None) -> Hashable:

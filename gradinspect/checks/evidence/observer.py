@@ -209,6 +209,7 @@ class ChecksObserver(Observer[Findings]):
             self._logs.training.unobserved(call.kind)
             return None
         try:
+            self._repeated.watched(walked.walk.leaves().values())
             self._logs.custom.note(walked.graph, self._run.interceptor)
             with self._run.process_state.restored():
                 return self.begin(walked, call)

@@ -86,6 +86,7 @@ _NOTED = (nn.Module, DataLoader, lr_scheduler.LRScheduler, lr_scheduler.ReduceLR
 LEAST_DROPPED = 5
 MAX_USES = 12  # backward calls in which it is looked for what reads each parameter; later where one is new
 LEAST_KEPT = 3  # steps that have left a gradient itself in the state of their optimizer
+MAX_LOOKS = 8  # at models of which backward reaches new parameters: a program may make some for each step
 LEAST_STEPS = 2  # what the first one leaves shows in the second
 
 
@@ -120,8 +121,9 @@ class TrainingLog:
         self._repeated: dict[str, SharedLayer] = {}
         self._own_backwards: dict[CodeType, str] = {}  # of modules -> their class
         self._frozen_then: dict[int, list[Frozen]] = {}  # by the id of the record of an optimizer
-        self._next_look = 0  # the step after which to look for parameters that were unfrozen
-        self._unheld_then: list[Unheld] = []  # when the optimizers stepped: the models may be gone in the end
+        self._next_look = 0  # the step after which to look for parameters that came, or were unfrozen, between steps
+        self._num_looks_left = MAX_LOOKS
+        self._unheld_then: list[tuple[int, Unheld]] = []  # with ids, when optimizers stepped: models may be gone later
         self._compiled: set[int | None] = set()  # frames that called code under torch.compile
         self._facts: list[object] = []
 
@@ -190,6 +192,9 @@ class TrainingLog:
             leaves = [(leaf, name) for leaf, name in leaves if id(leaf) in keys]
         known = sum(1 for one in self._gradients.of(leaf for leaf, _ in leaves) if one.num_reached)
         may_tell = self._gradients.num_backwards < MAX_USES or known < len(leaves)
+        if known < len(leaves) and self._gradients.num_steps and self._num_looks_left:
+            self._num_looks_left -= 1
+            self._look_later()
         uses = _uses(walked) if may_tell else None
         self._anew.begin(leaves, self._gradients, self._optimizers.seen)
         self._gradients.begin(leaves, call.frame, self._scaled.scaler_in(walked.walk.sequence_nrs), uses)
@@ -314,12 +319,16 @@ class TrainingLog:
             if self._gradients.num_steps and leaf.requires_grad and is_leaf(leaf):
                 self._registrations.unfreeze(leaf, frame)
                 self._gradients.unfreeze(leaf)
-                self._next_look = self._gradients.num_steps + LEAST_STEPS + 1
+                self._look_later()
             return
         self._gradients.exposed(leaf)
         if touch is GradientTouch.SETS_DATA:
             self._parameters.data_set(leaf, frame)
             self._sharing.data_set(leaf, frame)
+
+    def _look_later(self) -> None:
+        """Look at the models once more while they are there, when optimizers will have stepped some times."""
+        self._next_look = self._gradients.num_steps + LEAST_STEPS + 1
 
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not self._is_seen():
@@ -350,9 +359,9 @@ class TrainingLog:
             self._num_calls_before_step = len(self._flow.calls)
             seen = self._optimizers.of(optimizer)
             if seen.num_idle == LEAST_STEPS:
-                self._unheld_then += self._rebound()
+                self._note_unheld(self._rebound())
             if seen.num_steps == LEAST_STEPS or self._gradients.num_steps == self._next_look:
-                self._unheld_then += self._unheld_now()
+                self._note_unheld(self._unheld_now())
             if seen.num_steps.bit_count() == 1:  # it may be gone at the end, and what is frozen may be unfrozen
                 self._frozen_then[id(seen)] = [one for one in self._frozen_now([seen]) if one.optimizer is seen]
 
@@ -450,13 +459,12 @@ class TrainingLog:
 
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}
-        then = (one for one in self._unheld_then
-                if one.parameter.is_forgotten or id(one.parameter.tensor()) not in held)  # fmt: skip
+        then = (one for key, one in self._unheld_then if one.parameter.is_forgotten or key not in held)
         anew = (*self._anew.found(), *self._rebound())
         found = {one.key: one for one in (*anew, *then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
-            where = "" if one.kind in ("remade", "group", "unfrozen") else one.where
+            where = "" if one.kind in ("remade", "group", "unfrozen", "rebound") else one.where
             is_one = one.frame is None or one.kind == "container"  # whose parts may be made on several lines
             return one.kind, where, -1 if is_one or one.frame is None else one.frame
 
@@ -546,6 +554,9 @@ class TrainingLog:
             self._gradients.parameters(), self._recorder.called_modules(), self._optimizers.seen, self._registrations,
             self._loaded, self._recorder.errors.leave_out,
         )  # fmt: skip
+
+    def _note_unheld(self, found: Iterable[Unheld]) -> None:
+        self._unheld_then += ((id(one.parameter.tensor()), one) for one in found)
 
     def _rebound(self) -> Iterator[Unheld]:
         return rebound(self._gradients, self._optimizers.seen, self._registrations, self._flow.made_at)

@@ -203,6 +203,8 @@ class Optimizers:
         """Note that a step is done, whether there was a gradient for it, and whether it left a state."""
         one = self.of(optimizer)
         one.num_steps += 1
+        if sum(len(group["params"]) for group in optimizer.param_groups) != len(one.held):  # some were added
+            one.held = one.holds()
         one.successor, one.num_outlived = None, 0
         if one.num_steps == 1:
             self._succeed(one)

@@ -109,6 +109,11 @@ _WORDS = {
         "At {made}, write the new values into the tensor that {optimizer} holds, under torch.no_grad(): "
         "{where}.copy_(...). Or make a new optimizer for the new one.",
     ),
+    "rebound together": (
+        "{made} makes new ones, and {optimizer} still holds those that had these names before.",
+        "After {made}, make {optimizer} again, of the new ones. Or write the new values into those that it holds, "
+        "under torch.no_grad(), by copy_().",
+    ),
     "replaced": (
         "{where} was replaced at {made}, after {optimizer} was made.",
         "Make {optimizer} after {made}, or pass the new parameters to its add_param_group().",
@@ -131,7 +136,7 @@ def _words(fact: UnheldParameters) -> tuple[str, str]:
         "where": fact.where, "they": "it was" if is_one else "they were", "them": "it" if is_one else "them",
         "optimizer": fact.optimizer, "made": line_of(fact.made), "created": line_of(fact.created),
     }  # fmt: skip
-    why, remedy = _WORDS[fact.kind]
+    why, remedy = _WORDS["rebound together" if fact.kind == "rebound" and not is_one else fact.kind]
     return why.format(**known), remedy.format(**known)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from training_program import Program, code_of
 
-from gradinspect.checks.evidence.training import unheld
+from gradinspect.checks.evidence.training import log, unheld
 from gradinspect.checks.facts.training import (
     HookPile,
     IneffectiveFlag,
@@ -444,3 +444,69 @@ def test_hooks_and_flags_with_their_lines(program: Program) -> None:
     assert (code_of(pile.registered), code_of(pile.backward)) == ("model.bias.register_hook(scale)", backward)
     assert (flag.attribute, flag.names, flag.modules, flag.target) == ("require_gard", ("weight",), (), "model.weight")
     assert (code_of(flag.set), code_of(flag.backward)) == ("model.weight.require_gard = False", backward)
+
+
+def train(program: Program, model: nn.Module, optimizer: torch.optim.Optimizer, num_steps: int = 4) -> None:
+    """Train a model, on the same lines for each of them."""
+    for _ in range(num_steps):
+        optimizer.zero_grad()
+        program.backward(model(torch.ones(3, 2)).sum())
+        optimizer.step()
+
+
+def replaces(program: Program, *, is_told: bool) -> None:
+    """Replace a layer between two trainings, and perhaps tell the optimizer; then the model is gone."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    train(program, model, optimizer)
+    model[1] = nn.Linear(2, 2)
+    if is_told:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    train(program, model, optimizer)
+
+
+def warms_up(program: Program) -> None:
+    """Add the parameters of a layer to an optimizer after some of its steps; then the model is gone."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    train(program, model, optimizer)
+    model.append(nn.Linear(2, 2))
+    train(program, model, optimizer)
+    optimizer.add_param_group({"params": list(model[2].parameters())})
+    train(program, model, optimizer)
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_layer_that_was_replaced_in_a_model_that_is_gone(program: Program, is_told: bool) -> None:
+    """It is found although the program's function has ended, unless the optimizer was told of it."""
+    with program:
+        replaces(program, is_told=is_told)
+
+    expected = [] if is_told else [("replaced", "1", ("1.weight", "1.bias"))]
+    assert [(one.kind, one.where, one.names) for one in program.facts(UnheldParameters)] == expected
+
+
+def test_a_layer_that_learns_later(program: Program) -> None:
+    """What an optimizer was given in the end is not said to be in none."""
+    with program:
+        warms_up(program)
+
+    assert program.facts(UnheldParameters) == []
+
+
+def test_new_parameters_are_looked_for_a_few_times(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may make some again and again."""
+    looks: list[int] = []
+
+    def look(*_args: object) -> list[unheld.Unheld]:
+        looks.append(1)
+        return []
+
+    monkeypatch.setattr(log, "unheld", look)
+    with program:
+        body = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(body.parameters(), lr=0.01)
+        for _ in range(8 * log.MAX_LOOKS):
+            train(program, nn.Sequential(body, nn.Linear(2, 2)), optimizer, 1)
+
+    assert len(looks) <= log.MAX_LOOKS + 2

@@ -96,6 +96,23 @@ def test_a_leaf_that_took_the_place_of_one_that_is_held() -> None:
     assert "z = torch.ones(" in str(code_of(found.made))
 
 
+def test_leaves_that_one_line_replaces_are_told_together() -> None:
+    """As those of a model of which a copy is trained next."""
+    program = Program()
+    with program:
+        w, b = (torch.zeros(3, requires_grad=True) for _ in range(2))
+        optimizer = torch.optim.SGD([w, b], lr=0.1)
+        for number in range(8):
+            if number == 3:
+                w, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+            optimizer.zero_grad()
+            program.backward((w - 2).square().sum() + b.square().sum())
+            optimizer.step()
+    (found,) = program.facts(UnheldParameters)
+
+    assert (found.kind, set(found.names)) == ("rebound", {"w", "b"})
+
+
 def test_leaves_are_compared_with_those_of_their_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not each with each: a program may optimize very many."""
     compared: list[tuple[str, str]] = []
