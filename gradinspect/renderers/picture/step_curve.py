@@ -96,11 +96,8 @@ def render_step_curve(
         width: Of the picture.
     """
     points = memory.curve
-    scale = _Scale(
-        len(points),
-        max([*(point.num_bytes for point in points), (limit or 0) * (not _is_far(memory, limit)), 1]),
-        width - MARGIN,
-    )
+    drawn = 0 if limit is None or _is_far(memory, limit) else limit
+    scale = _Scale(len(points), max([*(point.num_bytes for point in points), drawn, 1]), width - MARGIN)
     kinds = [kind for kind in KINDS if any(point.by_kind.get(kind) for point in points)]
     rows = _legend_rows(len(kinds), width)
     height = LEGEND + rows * ROW + 6
