@@ -10,8 +10,9 @@ from step_record import step_record, two_devices
 
 from gradinspect.renderers.html.step_page import render_step_page
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_moment_that_is_clicked_shows_who_is_alive(browser: Any, tmp_path: Path) -> None:
     """The peak at first; what is not among the largest is summed up; names make no element; nothing is requested."""
     file = tmp_path / "step.html"
@@ -49,7 +50,6 @@ def test_equal_blocks_are_one_row_and_a_phone_does_not_scroll_sideways(browser: 
         assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.slow
 def test_a_phone_has_a_curve_that_can_be_read(browser: Any, tmp_path: Path) -> None:
     """Its words are as high as on a wide screen, nothing reaches outside, and a click finds the same moment."""
     file = tmp_path / "step.html"
@@ -73,7 +73,6 @@ def test_a_phone_has_a_curve_that_can_be_read(browser: Any, tmp_path: Path) -> N
         assert seen.page.locator("#moment").inner_text() == "before the first step: 4.0 KiB alive"
 
 
-@pytest.mark.slow
 def test_a_name_is_broken_between_its_parts_and_copies_are_counted_once(browser: Any, tmp_path: Path) -> None:
     """Not after a hyphen; equal blocks of two storages each are as many storages as there are."""
     record = step_record()
