@@ -59,7 +59,7 @@ def find(
             print_text(render_found_json(graph, rows, condition, budget))
             return
         page = terminal_page(FoundPage)
-        print_lines(page.lines(rows, condition, is_full=full))
+        print_lines(page.lines(rows, condition, model=graph.model_name, is_full=full))
         if not rows:
             print_lines(line for sentence in near_misses(graph, condition) for line in page.wrapped(sentence))
         print_lines(line for note in closed_notes(graph) for line in page.wrapped(note, "dim"))

@@ -179,7 +179,7 @@ def peaks(program: Path) -> tuple[str, dict[str, Any], int]:
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        (1, "measured in 1 whole step\n"),
+        pytest.param(1, "measured in 1 whole step\n", marks=pytest.mark.slow),
         pytest.param(2, "measured in 2 whole steps\n", marks=pytest.mark.slow),
         (3, "measured in 2 whole steps\n"),
     ],
@@ -196,9 +196,10 @@ def test_the_peak_of_a_program_of_few_steps(train: Path, steps: int, said: str) 
     assert sum(found["peak"]["by_kind"].values()) == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
-    [TWO_OPTIMIZERS, *(pytest.param(one, marks=pytest.mark.slow) for one in (ACCUMULATING, WITHOUT_OPTIMIZER))],
+    [TWO_OPTIMIZERS, ACCUMULATING, WITHOUT_OPTIMIZER],
     ids=["two optimizers", "accumulating", "without optimizer"],
 )
 def test_the_peak_of_other_kinds_of_steps(tmp_path: Path, program: str) -> None:
@@ -376,6 +377,7 @@ def test_what_is_alive_is_not_looked_at_while_another_thread_trains(tmp_path: Pa
     assert "At least" not in done.stdout
 
 
+@pytest.mark.slow
 def test_no_step_is_followed_while_another_thread_trains(tmp_path: Path) -> None:
     """Its gradients are among what is alive, and torch ends the process if it frees one that we hold."""
     file = tmp_path / "beside.py"

@@ -140,12 +140,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_random_calls_are_undone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [30, pytest.param(150, marks=pytest.mark.slow)])
+def test_random_calls_are_undone(tmp_path: Path, times: int) -> None:
     """Contents, names, links, modes, times and numbers of files are those of before, after any twelve calls."""
     (tmp_path / "calls.py").write_text(RANDOM_CALLS)
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "calls.py", "150"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "calls.py", str(times)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.stdout == "done\n", done.stderr

@@ -8,9 +8,10 @@ import pytest
 from browser_page import Seen, opened
 from changed_graphs import HOSTILE, block_graph
 from factories import graph, leaf, op
+from msgspec.structs import replace
 
 from gradinspect.analyses.diff.comparison import diff_graphs
-from gradinspect.graph import Graph, ModuleCall
+from gradinspect.graph import Edge, Frame, Graph, ModuleCall
 from gradinspect.renderers.diff_words import Side
 from gradinspect.renderers.html.sides_page import render_sides
 
@@ -159,7 +160,7 @@ def test_a_node_names_its_module_without_those_around_it(browser: Any, tmp_path:
     both = [Side("a.json", ""), Side("b.json", "")]
     file.write_text(render_sides(made(2), made(3), diff_graphs(made(2), made(3)), both))
     with opened(browser, file, width=1300, height=900) as seen:
-        found = "[...document.querySelectorAll('.row:has(.tensor) .cell.a .what')]"
+        found = "[...document.querySelectorAll('.row.node .cell.a .what')]"
         names = seen.page.evaluate(f"{found}.map((one) => [one.textContent, one.title])")
 
     assert names[:2] == [
@@ -168,6 +169,10 @@ def test_a_node_names_its_module_without_those_around_it(browser: Any, tmp_path:
     ]
 
 
+SEEN = (  # how many of them are in their row
+    "[...document.querySelectorAll('{}')].filter((one) => one.getBoundingClientRect().bottom <="
+    " one.closest('.row').getBoundingClientRect().bottom).length"
+)
 CUT = (
     "[...document.querySelectorAll('{}')]"
     ".filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"
@@ -178,22 +183,50 @@ def norms(size: int) -> Graph:
     """Return a graph of two modules with a long class, each with one node of another long class."""
     modules = tuple(ModuleCall(path=path, class_name="BatchNormalization", parent=0 if path else None)
                     for path in ("", "first_norm", "last_norm"))  # fmt: skip
-    nodes = [op("NativeBatchNormBackward0", place, module=module, shape=(size,)) for place, module in ((1, 2), (2, 1))]
-    return graph(*nodes, op("MulBackward0", 3, module=0), leaf("x", size), modules=modules)
+    nodes = [
+        op("NativeBatchNormBackward0", place, module=module, frame=0, shape=(size,))
+        for place, module in ((1, 2), (2, 1))
+    ]
+    frames = (Frame(file="train_one_of_a_long_name.py", line=9),)
+    return graph(*nodes, op("MulBackward0", 3, module=0, frame=0), leaf("x", size), modules=modules, frames=frames)
 
 
 def test_no_name_is_cut_before_what_its_neighbors_share(browser: Any, tmp_path: Path) -> None:
-    """On a phone it takes a second line; beside the other graph, the class of the node gives way."""
+    """On a phone it takes a second line; beside the other graph, lines give way, then the class of the node."""
     file = tmp_path / "diff.html"
     both = [Side("a.json", ""), Side("b.json", "")]
     file.write_text(render_sides(norms(2), norms(3), diff_graphs(norms(2), norms(3)), both))
     with opened(browser, file, width=390, height=800) as seen:
         on_phone = seen.page.evaluate(CUT.format(".cell .what"))
-        seen.page.set_viewport_size({"width": 1060, "height": 800})
-        own, classes = (seen.page.evaluate(CUT.format(part)) for part in (".own", ".op"))
+        cut, lines = {}, {}
+        for width in (1060, 1440):
+            seen.page.set_viewport_size({"width": width, "height": 800})
+            cut[width] = [seen.page.evaluate(CUT.format(part)) for part in (".own", ".op")]
+            lines[width] = seen.page.evaluate(SEEN.format(".node .line"))
 
-    assert on_phone == own == []
-    assert classes == ["NativeBatchNormBackward0"] * 4  # two nodes, on both sides
+    assert on_phone == []
+    assert cut == {1060: [[], ["NativeBatchNormBackward0"] * 4], 1440: [[], []]}  # two nodes on two sides
+    assert [lines[1060], lines[1440]] == [0, 2]  # of the short name
+
+
+def test_a_name_in_a_detail_does_not_open_each_copy(browser: Any, tmp_path: Path) -> None:
+    """A weight that no block uses any more has another name in each."""
+    file = tmp_path / "diff.html"
+    first, *others = block_graph(12).nodes
+    leaves = [Edge(place, 0) for place, node in enumerate(others, start=1) if node.leaf is not None]
+    first = replace(first, next_edges=(*first.next_edges, *leaves))
+    before = replace(block_graph(12), nodes=(first, *others))
+    nodes = [
+        replace(node, next_edges=(node.next_edges[0], None)) if node.name == "MulBackward0" else node for node in others
+    ]
+    after = replace(before, nodes=(first, *nodes))
+    diff = diff_graphs(before, after)
+    file.write_text(render_sides(before, after, diff, [Side("a.json", ""), Side("b.json", "")]))
+    with opened(browser, file, width=1300, height=900) as seen:
+        marks = [row.split(" | ")[1] for row in row_texts(seen.page) if "Block" in row]
+
+    assert len({str(change.details) for change in diff.changed}) == 12  # the name is in it
+    assert marks[2:] == [f"{marks[1]} as above"] * 11
 
 
 def test_of_copies_that_differ_alike_the_first_is_open(browser: Any, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_a_compiled_step_is_seen(program: Path) -> None:
     assert "◆ 0.weight" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_compiled_node_has_the_line_that_calls_compiled_code(tmp_path: Path) -> None:
     """In code that torch.compile has written, the call of a graph after a break has the line of another call."""
     script = tmp_path / "zeroed.py"

@@ -180,7 +180,9 @@ model(torch.ones(2, 4)).sum().backward()
 """
 
 
-@pytest.mark.parametrize("verb", ["trace", "check", "grads", "memory"])
+@pytest.mark.parametrize(
+    "verb", ["trace", *(pytest.param(verb, marks=pytest.mark.slow) for verb in ("check", "grads", "memory"))]
+)
 def test_a_program_that_has_used_up_all_files_has_its_report(verb: str, tmp_path: Path) -> None:
     """What is printed needs nothing that is still to be read."""
     (tmp_path / "train.py").write_text(NO_FILES)

@@ -11,7 +11,14 @@ from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins
 from gradinspect.analyses.selection.name_patterns import matching_names, no_such_name
 from gradinspect.analyses.selection.rows import Fields
 from gradinspect.analyses.structure.call_names import short_name
-from gradinspect.analyses.structure.name_folding import alike, name_of_all, numbers_between, without_numbers
+from gradinspect.analyses.structure.name_folding import (
+    OddOne,
+    alike,
+    name_of_all,
+    named_odd_one,
+    numbers_between,
+    without_numbers,
+)
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
 
@@ -82,6 +89,7 @@ class AlikeRows(NamedTuple):
 
     row: SavedRow  # the first; its bytes are those of all, its module stands for all
     times: int
+    odd_one: OddOne | None = None  # the module whose tensor has far more or fewer bytes
 
 
 def folded_tensors(rows: Sequence[SavedRow], *, by_line: bool = True) -> list[AlikeRows]:
@@ -103,7 +111,7 @@ def folded_tensors(rows: Sequence[SavedRow], *, by_line: bool = True) -> list[Al
 
     tensors = (row for row in rows if row.kind == "tensor")
     groups = alike(tensors, lambda row: (row.module, row.origin_name), look)
-    folded = [AlikeRows(_together(group), len(group)) for group in groups]
+    folded = [AlikeRows(_together(group), len(group), _odd_one(group)) for group in groups]
     return sorted(folded, key=lambda one: (-one.row.own_bytes, -(one.row.num_bytes or 0), one.row.node))
 
 
@@ -111,6 +119,10 @@ def num_of_nearly_all(folded: Sequence[AlikeRows]) -> int:
     """Return how many of the first rows hold nearly all of the bytes, the largest first."""
     sums = list(accumulate(one.row.own_bytes for one in folded))
     return bisect_left(sums, NEARLY_ALL * sums[-1]) + 1 if sums and sums[-1] else 0
+
+
+def _odd_one(rows: Sequence[SavedRow]) -> OddOne | None:
+    return named_odd_one([row.module_name or "" for row in rows], [row.num_bytes or 0 for row in rows])
 
 
 def _together(rows: Sequence[SavedRow]) -> SavedRow:

@@ -11,7 +11,14 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.node_conditions import fields_of_condition, nodes_where
-from gradinspect.analyses.structure.name_folding import alike, name_of_all, numbers_between, without_numbers
+from gradinspect.analyses.structure.name_folding import (
+    OddOne,
+    alike,
+    name_of_all,
+    named_odd_one,
+    numbers_between,
+    without_numbers,
+)
 from gradinspect.analyses.structure.node_names import hook_names, names_around
 from gradinspect.graph import FoundNode, Graph, Node, SavedStatus, module_name, source_of
 from gradinspect.units import format_tensor, name_matches, parse_bytes
@@ -22,6 +29,7 @@ class AlikeNodes(NamedTuple):
 
     node: FoundNode  # the first; it holds what all hold, and its module stands for all
     times: int
+    odd_one: OddOne | None = None  # the module whose node holds far more or less
 
 
 def folded_nodes(rows: Sequence[FoundNode]) -> list[AlikeNodes]:
@@ -36,8 +44,12 @@ def folded_nodes(rows: Sequence[FoundNode]) -> list[AlikeNodes]:
         lambda row: (row.module, row.leaf),
         lambda row: (row.name, row.line, tuple(map(without_numbers, row.outputs)), row.statuses, row.hooks),
     )
-    folded = [AlikeNodes(_together(group), len(group)) for group in groups]
+    folded = [AlikeNodes(_together(group), len(group), _odd_one(group)) for group in groups]
     return sorted(folded, key=lambda one: -one.node.held_bytes) if is_by_bytes else folded
+
+
+def _odd_one(rows: Sequence[FoundNode]) -> OddOne | None:
+    return named_odd_one([row.module or "" for row in rows], [row.held_bytes for row in rows])
 
 
 def _together(rows: Sequence[FoundNode]) -> FoundNode:

@@ -1,6 +1,6 @@
 // The memory of whole steps: the curve, and who is alive at the moment that is chosen.
 
-const { title, figures, notes, left, right, top, height, kinds, devices } = JSON.parse(byId('graph').textContent);
+const { title, figures, notes, left, margin, top, height, kinds, devices } = JSON.parse(byId('graph').textContent);
 const MAX_ROWS = 60;
 const slider = byId('place');
 const chooser = byId('device');
@@ -12,6 +12,7 @@ byId('figures').textContent = figures;
 byId('notes').textContent = notes;
 let curve;
 let here;
+let right;
 let { points, spans, peak } = devices[0];
 
 // As `format_share` in Python: `100%` only of all of it.
@@ -64,16 +65,25 @@ function oddOne(sizes) {
   return far[place] >= Math.log(3) && spread <= far[place] / 2 ? [place, times[place]] : null;
 }
 
+/** What a span is, and of how many storages. */
+const counted = (what, count) => (count > 1 ? `${what} ×${count.toLocaleString('en')}` : what);
+
 function together(same) {
   const [first, last, , kind, , , line, code] = same[0];
   const sizes = same.map((span) => span[2]);
   const [least, most] = [Math.min(...sizes), Math.max(...sizes)].map(formatBytes);
-  const each = `${least === most ? least : `${least} to ${most}`} each`;
+  const count = same.reduce((sum, span) => sum + span[8], 0);
+  const each = `${least === most ? least : `${least} to ${most}`} ${count === same.length ? 'each' : `in each of ${same.length}`}`;
   const [what, module] = [4, 5].map((place) => nameTogether(same.map((span) => span[place])));
   const odd = oddOne(sizes);
   const name = odd && (same[odd[0]][4] === what ? same[odd[0]][5] : same[odd[0]][4]);
   const words = odd ? `${each}, ${name}: ${odd[1].toFixed(1)} times the others` : each;
-  return [first, last, sizes.reduce((sum, size) => sum + size, 0), kind, `${what} ×${same.length}, ${words}`, module, line, code];
+  return [first, last, sizes.reduce((sum, size) => sum + size, 0), kind, `${counted(what, count)}, ${words}`, module, line, code, 1];
+}
+
+/** A text of which a part of a name moves to the next line whole, and is broken only if it is longer than that. */
+function whole(text) {
+  return text.split(/(?<=[._])(?=[^.\d])|(?= )|(?<= )/).map((piece) => (piece === ' ' ? piece : html('span', { class: 'whole', text: piece })));
 }
 
 function show(place) {
@@ -89,8 +99,8 @@ function show(place) {
   const alive = folded(spans.filter(([first, last]) => first <= place && place <= last));
   const shown = alive.slice(0, MAX_ROWS);
   const rest = bytes - shown.reduce((sum, span) => sum + span[2], 0);
-  const rows = shown.map(([, , size, kind, what, module, line, code]) => html('tr', {}, number(formatBytes(size)), number(share(size, bytes)),
-    html('td', { text: kinds[kind] }), html('td', { text: what }), html('td', { text: module }), html('td', { text: line }, code ? html('code', { text: code }) : null)));
+  const rows = shown.map(([, , size, kind, what, module, line, code, count]) => html('tr', {}, number(formatBytes(size)), number(share(size, bytes)),
+    html('td', { text: kinds[kind] }), html('td', {}, ...whole(counted(what, count))), html('td', {}, ...whole(module)), html('td', { text: line }, code ? html('code', { text: code }) : null)));
   const smaller = rest > 0 ? [html('tr', {}, number(formatBytes(rest)), number(share(rest, bytes)), html('td', { text: 'others, each smaller', colspan: 4 }))] : [];
   byId('alive').replaceChildren(head('bytes', '%', 'kind', 'what', 'module', 'made at'), ...rows, ...smaller);
 }
@@ -101,13 +111,21 @@ function placeOf(event) {
   return Math.min(points.length - 1, Math.max(0, Math.floor((x - left) / (right - left) * points.length)));
 }
 
-function choose(number) {
-  ({ points, spans, peak } = devices[number]);
-  curve = document.importNode(new DOMParser().parseFromString(devices[number].picture, 'image/svg+xml').documentElement, true);
+const narrow = window.matchMedia('(max-width: 760px)');
+
+function draw(number) {
+  const picture = devices[number].pictures[Number(narrow.matches)];
+  curve = document.importNode(new DOMParser().parseFromString(picture, 'image/svg+xml').documentElement, true);
+  right = curve.viewBox.baseVal.width - margin;
   here = svg('path', { class: 'here' });
   curve.append(here);
   curve.addEventListener('click', (event) => show(placeOf(event)));
   byId('curve').replaceChildren(curve);
+}
+
+function choose(number) {
+  ({ points, spans, peak } = devices[number]);
+  draw(number);
   slider.max = points.length - 1;
   if (points.length) show(peak);
 }
@@ -117,4 +135,8 @@ byId('peak').addEventListener('click', () => show(peak));
 chooser.append(...devices.map(({ name }, number) => html('option', { value: number, text: name })));
 chooser.addEventListener('change', () => choose(Number(chooser.value)));
 byId('devices').hidden = devices.length < 2;
+narrow.addEventListener('change', () => {
+  draw(Number(chooser.value));
+  if (points.length) show(Number(slider.value));
+});
 choose(0);

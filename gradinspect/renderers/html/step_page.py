@@ -22,11 +22,12 @@ from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.html.data import harmless
 from gradinspect.renderers.html.page import page_document
-from gradinspect.renderers.picture.charts import HEIGHT, LEFT, RIGHT, TOP
+from gradinspect.renderers.picture.charts import HEIGHT, LEFT, MARGIN, TOP, WIDTH
 from gradinspect.renderers.picture.step_curve import render_step_curve
 from gradinspect.units import escape_control, format_beside, format_bytes
 
 SCRIPTS: Final = ("dom", "step")
+WIDTHS: Final = (WIDTH, 400)  # of the curve, on a wide screen and on a phone
 
 
 def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
@@ -38,7 +39,7 @@ def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
         "figures": escape_control(f"peak {peak_of(memory, limit)}{of_limit}, torch {memory.torch_version}"),
         "notes": escape_control(" ".join(filter(None, notes))),
         "left": LEFT,
-        "right": RIGHT,
+        "margin": MARGIN,
         "top": TOP,
         "height": HEIGHT,
         "kinds": [KIND_NAMES[kind] for kind in KINDS],
@@ -52,7 +53,12 @@ def _device(memory: StepMemory, one: StepMemory, limit: int | None) -> dict[str,
     """Write what is shown when a device is chosen."""
     return {
         "name": escape_control(f"{device_name(one.on)}: peak {format_bytes(one.peak_bytes)}"),
-        "picture": render_step_curve(one, limit if is_meant(memory, one) else None, is_one_of_many=bool(memory.others)),
+        "pictures": [
+            render_step_curve(
+                one, limit if is_meant(memory, one) else None, is_one_of_many=bool(memory.others), width=width
+            )
+            for width in WIDTHS
+        ],
         "points": list(map(_point, one.curve)),
         "spans": [_span(span, one.model_name) for span in one.spans],
         "peak": peak_place(one),
@@ -66,14 +72,11 @@ def _point(point: CurvePoint) -> list[object]:
 def _span(span: Span, model: str) -> list[object]:
     made = span.made
     what = span.name or made.node or made.op.removesuffix(".default") or "unknown operator"
-    texts = (
-        f"{what} ×{span.num_storages}" if span.num_storages > 1 else what,
-        made.module and shown_path(made.module, model),
-    )
     return [
         span.first,
         span.last,
         span.num_bytes,
         KINDS.index(span.kind),
-        *map(escape_control, (*texts, made.line, made.code)),
+        *map(escape_control, (what, made.module and shown_path(made.module, model), made.line, made.code)),
+        span.num_storages,
     ]

@@ -9,7 +9,8 @@ from gradinspect.renderers.picture.svg.helvetica import FONTS
 from gradinspect.units import escape_control, format_bytes
 
 WIDTH, LEFT, TOP, HEIGHT = 860, 74, 46, 300
-RIGHT = WIDTH - 14
+MARGIN = 14
+RIGHT = WIDTH - MARGIN
 NUM_TICKS = 5
 SIZE = 11  # of text
 LIMIT: Final = 'stroke="#bb0000" stroke-width="1.5" stroke-dasharray="6 4"'
@@ -20,12 +21,12 @@ def height_of(num_bytes: float, highest: float) -> float:
     return TOP + HEIGHT * (1 - num_bytes / max(highest, 1))
 
 
-def byte_ticks(highest: float) -> Iterator[str]:
+def byte_ticks(highest: float, right: int = RIGHT) -> Iterator[str]:
     """Draw the ticks of an axis of bytes."""
     step = _nice(highest / NUM_TICKS)
     for number in range(int(highest / step) + 1):
         y = height_of(number * step, highest)
-        yield f'<path class="grid" d="M{LEFT} {y:.1f}H{RIGHT}" stroke="#dddddd"/>'
+        yield f'<path class="grid" d="M{LEFT} {y:.1f}H{right}" stroke="#dddddd"/>'
         yield text(LEFT - 6, y + 4, format_bytes(round(number * step)), "quiet", anchor="end")
 
 
@@ -35,20 +36,20 @@ def _nice(num_bytes: float) -> float:
     return unit * next(nice for nice in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1024) if nice >= num_bytes / unit)
 
 
-def limit_line(limit: int, highest: float) -> Iterator[str]:
+def limit_line(limit: int, highest: float, right: int = RIGHT) -> Iterator[str]:
     """Draw available memory as a line."""
     y = height_of(limit, highest)
-    yield f'<path class="limit" d="M{LEFT} {y:.1f}H{RIGHT}" {LIMIT}/>'
-    yield text(RIGHT, y - 5, f"limit {format_bytes(limit)}", "limit", anchor="end")
+    yield f'<path class="limit" d="M{LEFT} {y:.1f}H{right}" {LIMIT}/>'
+    yield text(right, y - 5, f"limit {format_bytes(limit)}", "limit", anchor="end")
 
 
-def chart(title: str, height: int, parts: Iterator[str]) -> str:
+def chart(title: str, height: int, parts: Iterator[str], width: int = WIDTH) -> str:
     """Write a picture."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{escape(escape_control(title))}" font-family="{FONTS}" '
         f'font-size="{SIZE}">\n'
-        f'<rect class="paper" width="{WIDTH}" height="{height}" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<rect class="paper" width="{width}" height="{height}" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 

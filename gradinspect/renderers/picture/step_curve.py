@@ -24,7 +24,7 @@ from gradinspect.analyses.memory.step import (
 from gradinspect.renderers.picture.charts import (
     HEIGHT,
     LEFT,
-    RIGHT,
+    MARGIN,
     SIZE,
     TOP,
     WIDTH,
@@ -43,16 +43,19 @@ COLORS: Final[dict[StorageKind, str]] = {
     "saved": "#ee6677", "input": "#aa3377", "recomputed": "#dddddd", "temporary": "#888888",
 }  # fmt: skip
 LEGEND = TOP + HEIGHT + 58
+ENTRY = 380  # from one column of the legend to the next
 ROW = 18
+FAR = 4  # peaks: a limit that is higher than that is said, not drawn
 _HEIGHT_OF = re.compile(r'height="(\d+)"')
 
 
 class _Scale(NamedTuple):
     num_points: int
     highest: int
+    right: int
 
     def x(self, place: float) -> float:
-        return LEFT + (RIGHT - LEFT) * place / max(self.num_points, 1)
+        return LEFT + (self.right - LEFT) * place / max(self.num_points, 1)
 
     def y(self, num_bytes: float) -> float:
         return height_of(num_bytes, self.highest)
@@ -81,28 +84,37 @@ def render_step_curves(memory: StepMemory, limit: int | None = None) -> str:
     )
 
 
-def render_step_curve(memory: StepMemory, limit: int | None = None, *, is_one_of_many: bool = False) -> str:
+def render_step_curve(
+    memory: StepMemory, limit: int | None = None, *, is_one_of_many: bool = False, width: int = WIDTH
+) -> str:
     """Draw the curve of one device.
 
     Args:
         memory: What was alive.
         limit: Available bytes, drawn as a line.
         is_one_of_many: Whether to name the device.
+        width: Of the picture.
     """
     points = memory.curve
-    scale = _Scale(len(points), max([*(point.num_bytes for point in points), limit or 0, 1]))
+    drawn = 0 if limit is None or _is_far(memory, limit) else limit
+    scale = _Scale(len(points), max([*(point.num_bytes for point in points), drawn, 1]), width - MARGIN)
     kinds = [kind for kind in KINDS if any(point.by_kind.get(kind) for point in points)]
-    rows = -(-len(kinds) // 2)
+    rows = _legend_rows(len(kinds), width)
     height = LEGEND + rows * ROW + 6
     parts = chain(
         _head(memory, is_one_of_many=is_one_of_many),
-        byte_ticks(scale.highest),
+        byte_ticks(scale.highest, scale.right),
         _areas(points, kinds, scale),
         _phases(points, scale),
         _marks(memory, scale, limit),
-        _legend(memory, kinds),
+        _legend(memory, kinds, rows),
     )
-    return chart(f"Memory of {memory.source}, peak {format_bytes(memory.peak_bytes)}", height, parts)
+    return chart(f"Memory of {memory.source}, peak {format_bytes(memory.peak_bytes)}", height, parts, width)
+
+
+def _is_far(memory: StepMemory, limit: int | None) -> bool:
+    """Whether a limit is so high that below it there would be no curve to see."""
+    return limit is not None and limit > FAR * memory.peak_bytes > 0
 
 
 def _head(memory: StepMemory, *, is_one_of_many: bool) -> Iterator[str]:
@@ -147,18 +159,23 @@ def _runs(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
 
 
 def _marks(memory: StepMemory, scale: _Scale, limit: int | None) -> Iterator[str]:
-    if limit is not None:
-        yield from limit_line(limit, scale.highest)
+    if _is_far(memory, limit):
+        yield text(scale.right, TOP - 5, f"limit {format_bytes(limit or 0)} ↑", "limit", anchor="end")
+    elif limit is not None:
+        yield from limit_line(limit, scale.highest, scale.right)
     highest = peak_place(memory)
     if highest is not None:
         x, y = scale.x(highest + 0.5), scale.y(memory.curve[highest].num_bytes)
         yield f'<path class="peak" d="M{x:.1f} {y:.1f}l-4 -8h8z" fill="#111111"/>'
 
 
-def _legend(memory: StepMemory, kinds: Sequence[StorageKind]) -> Iterator[str]:
+def _legend_rows(count: int, width: int) -> int:
+    return -(-count // max(width // ENTRY, 1))
+
+
+def _legend(memory: StepMemory, kinds: Sequence[StorageKind], rows: int) -> Iterator[str]:
     at_peak = bytes_by_kind(memory)
-    rows = -(-len(kinds) // 2)
     for place, kind in enumerate(kinds):
-        x, y = LEFT + (place // rows) * 380, LEGEND + (place % rows) * ROW
+        x, y = LEFT + (place // rows) * ENTRY, LEGEND + (place % rows) * ROW
         yield f'<rect class="area {kind}" x="{x}" y="{y - 10}" width="12" height="12" fill="{COLORS[kind]}"/>'
         yield text(x + 18, y, f"{KIND_NAMES[kind]}: {format_bytes(at_peak.get(kind, 0))} at the peak")

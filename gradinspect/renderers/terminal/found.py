@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.selection.finding import AlikeNodes, folded_nodes
-from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
 from gradinspect.graph import FoundNode
 from gradinspect.renderers.terminal.class_names import brief_classes, without_backward
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -32,21 +32,27 @@ BRIEFLY: Final[Sequence[tuple[str, Callable[[Sequence[str]], Iterable[str]]]]] =
 class FoundPage(Page):
     """Writes found nodes at one width."""
 
-    def lines(self, rows: Sequence[FoundNode], condition: str, *, is_full: bool = False) -> Iterator[Text]:
+    def lines(
+        self, rows: Sequence[FoundNode], condition: str, *, model: str = OUTERMOST, is_full: bool = False
+    ) -> Iterator[Text]:
         """Yield a heading, a line per node or for those of equal blocks, then how many there are and what they hold.
 
         Args:
             rows: The nodes.
             condition: What was asked for.
+            model: What to call the outermost module.
             is_full: Whether each node has a line of its own.
         """
         folded = [AlikeNodes(row, 1) for row in rows] if is_full else folded_nodes(rows)
-        shown = [self._cells(alike, names_hooks="hooks" in condition) for alike in folded[:MAX_ROWS]]
+        shown = [self._cells(alike, model, names_hooks="hooks" in condition) for alike in folded[:MAX_ROWS]]
         widths = self._widths(shown)
         if shown:
             self._shorten(shown, widths)
             yield self._line({column: HEADS.get(column, column) for column in COLUMNS}, widths, is_head=True)
-        yield from (self._line(cells, widths) for cells in shown)
+        for cells, alike in zip(shown, folded, strict=False):
+            yield self._line(cells, widths)
+            if alike.odd_one is not None:
+                yield from self.odd_one(shown_path(alike.odd_one.name, model), alike.odd_one.times)
         left_out = sum(alike.times for alike in folded[MAX_ROWS:])
         if left_out:
             yield Text(f"{format_count(left_out, 'more node')}: --format json", "dim")
@@ -57,8 +63,8 @@ class FoundPage(Page):
         if dropped:
             yield Text(f"not shown at this width: {', '.join(dropped)}", "dim")
 
-    def _cells(self, alike: AlikeNodes, *, names_hooks: bool) -> dict[str, str]:
-        row, times = alike
+    def _cells(self, alike: AlikeNodes, model: str, *, names_hooks: bool) -> dict[str, str]:
+        row, times = alike.node, alike.times
         statuses = [status for status in row.statuses if status != "live"]
         named = f"{row.name} {row.leaf}" if row.leaf else row.name
         return {
@@ -68,7 +74,7 @@ class FoundPage(Page):
             "output": self.visible("; ".join(row.outputs)),
             "bytes": format_bytes(row.held_bytes) if row.held_bytes else "",
             "status": ", ".join(statuses),
-            "module": self.visible(shown_path(row.module)) if row.module else "",
+            "module": self.visible(shown_path(row.module, model)) if row.module else "",
             "line": self.visible(row.line or ""),
             "hooks": self.visible(", ".join(row.hooks)) if names_hooks else "",
         }

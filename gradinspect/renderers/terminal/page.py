@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
+from gradinspect.analyses.structure.name_folding import format_times
 from gradinspect.analyses.summary import describe_capture, describe_other_calls
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.summary import GRAD_OPTION
@@ -45,6 +46,10 @@ class Page:
         sentence = self.fit(text, MAX_SENTENCE)
         indents = {"initial_indent": indent, "subsequent_indent": indent + GAP}
         yield from (Text(line, style) for line in wrap(sentence, self.width, break_on_hyphens=False, **indents))
+
+    def odd_one(self, name: str, times: float, indent: str = GAP) -> Iterator[Text]:
+        """Yield which of the equal blocks in the row above is unlike the others."""
+        yield from self.wrapped(f"{name}: {format_times(times)} the others", "yellow", indent=indent)
 
     def paragraph(self, text: str, indent: str = "") -> Iterator[Text]:
         """Wrap a text without a hanging indent; a word that is wider than the page stays whole."""

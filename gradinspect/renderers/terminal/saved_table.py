@@ -84,7 +84,12 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
     folded, holding, num_shown, table = _folded_table(rows, page, top, by_line=True)
     if "source" in table.dropped:  # what only lines tell apart would stand there twice
         folded, holding, num_shown, table = _folded_table(rows, page, top, by_line=False)
-    yield from table.lines()
+    lines = table.lines()
+    yield next(lines)
+    for line, alike in zip(lines, holding, strict=False):
+        yield line
+        if alike.odd_one is not None:
+            yield from page.odd_one(alike.odd_one.name, alike.odd_one.times)
     smaller = holding[num_shown:]
     if smaller:
         num_bytes = sum(alike.row.own_bytes for alike in smaller)

@@ -360,9 +360,9 @@ def test_any_graph_adds_up(record: Graph) -> None:
 def test_modules_nested_without_end_do_not_overflow() -> None:
     """A capture file may hold what no program does."""
     modules = [ModuleCall(path="m", class_name="M")]
-    modules += [ModuleCall(path=f"m{'.x' * depth}", class_name="M", parent=depth - 1) for depth in range(1, 3000)]
+    modules += [ModuleCall(path=f"m{'.x' * depth}", class_name="M", parent=depth - 1) for depth in range(1, 1500)]
     record = graph(
-        op("A", module=2999, saved=(saved("_saved_self", 2, storage=0),)),
+        op("A", module=1499, saved=(saved("_saved_self", 2, storage=0),)),
         storages=(Storage(num_bytes=8),),
         modules=tuple(modules),
     )

@@ -250,6 +250,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.slow
 def test_it_is_said_which_lines_were_read(tmp_path: Path) -> None:
     """At the top; the program prints once, and is run with values in processes that print nothing."""
     (tmp_path / "train.py").write_text(BRANCHING)

@@ -10,8 +10,9 @@ from step_record import step_record, two_devices
 
 from gradinspect.renderers.html.step_page import render_step_page
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_moment_that_is_clicked_shows_who_is_alive(browser: Any, tmp_path: Path) -> None:
     """The peak at first; what is not among the largest is summed up; names make no element; nothing is requested."""
     file = tmp_path / "step.html"
@@ -47,6 +48,50 @@ def test_equal_blocks_are_one_row_and_a_phone_does_not_scroll_sideways(browser: 
         assert "a.0.bias" in text
         assert "a.1.bias" in text
         assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_a_phone_has_a_curve_that_can_be_read(browser: Any, tmp_path: Path) -> None:
+    """Its words are as high as on a wide screen, nothing reaches outside, and a click finds the same moment."""
+    file = tmp_path / "step.html"
+    file.write_text(render_step_page(step_record(), 1 << 20), encoding="utf-8")
+    heights = "[...document.querySelectorAll('#curve text')].map((one) => one.getBoundingClientRect().height)"
+    outside = (
+        "[...document.querySelectorAll('#curve text')].map((one) => one.getBoundingClientRect())"
+        ".filter((one) => one.left < 0 || one.right > window.innerWidth).length"
+    )
+    with opened(browser, file, width=390, height=844) as seen:
+        box = seen.page.locator("#curve svg").bounding_box()
+        seen.page.mouse.click(box["x"] + box["width"] * 0.25, box["y"] + 99)
+
+        assert min(seen.page.evaluate(heights)) >= 10
+        assert seen.page.evaluate(outside) == 0
+        assert seen.page.locator("#moment").inner_text() == "before the first step: 4.0 KiB alive"
+
+        seen.page.set_viewport_size({"width": 1000, "height": 800})
+
+        assert seen.page.locator("#curve svg").bounding_box()["width"] > 860
+        assert seen.page.locator("#moment").inner_text() == "before the first step: 4.0 KiB alive"
+
+
+def test_a_name_is_broken_between_its_parts_and_copies_are_counted_once(browser: Any, tmp_path: Path) -> None:
+    """Not after a hyphen; equal blocks of two storages each are as many storages as there are."""
+    record = step_record()
+    spans = [
+        replace(record.spans[1], name=f"encoder_blocks.{place}.attention_of_heads.out_proj", num_storages=2)
+        for place in range(12)
+    ]
+    file = tmp_path / "step.html"
+    file.write_text(render_step_page(replace(record, spans=tuple(spans))), encoding="utf-8")
+    tops = (
+        "[...document.querySelectorAll('#alive .whole')].map((one) => [one.textContent, one.getClientRects().length])"
+    )
+    with opened(browser, file, width=390, height=844) as seen:
+        seen.page.locator("#peak").click()
+        pieces = dict(seen.page.evaluate(tops))
+        text = seen.page.locator("#alive").inner_text()
+
+    assert "encoder_blocks.0-11.attention_of_heads.out_proj ×24, 2.0 KiB in each of 12" in text
+    assert pieces["blocks.0-11."] == 1
 
 
 def look_at(page: Any) -> None:

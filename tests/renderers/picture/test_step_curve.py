@@ -37,6 +37,17 @@ def test_the_limit_is_a_line() -> None:
     assert "parameters: 4.0 KiB at the peak" in texts
 
 
+def test_a_limit_that_is_far_above_leaves_the_curve_its_height() -> None:
+    """It is said, as the curve would be a line at the bottom."""
+    texts = ["".join(one.itertext()) for one in drawn(2**20).iter(f"{SVG}text")]
+    lines = [one for one in drawn(2**20).iter(f"{SVG}path") if one.get("class") == "limit"]
+    (peak,) = [one.get("d", "") for one in drawn(2**20).iter(f"{SVG}path") if one.get("class") == "peak"]
+
+    assert "limit 1.0 MiB ↑" in texts
+    assert lines == []
+    assert f" {TOP}.0l" in peak
+
+
 def test_names_make_no_element() -> None:
     """They come from the program."""
     hostile = "<script>alert(1)</script>&\x1b.py"

@@ -57,6 +57,20 @@ def test_equal_blocks_are_one_row() -> None:
     assert len(list(PAGE.lines(nodes(2), "bytes>0"))) == 5
 
 
+def test_the_odd_one_of_equal_blocks_is_named() -> None:
+    """Below its row, by what the model is called."""
+    blocks = [
+        FoundNode(id=place, name="TanhBackward0", module=str(place), line="a.py:1", held_bytes=8 << (4 * (place == 3)),
+                  outputs=())
+        for place in range(8)
+    ]  # fmt: skip
+
+    assert [line.plain for line in PAGE.lines(blocks, "bytes>0", model="net")][1:3] == [
+        "0  TanhBackward0  ×8  184 B  net.0-7  a.py:1",
+        "  net.3: 16.0 times the others",
+    ]
+
+
 @pytest.mark.parametrize("width", [60, 70, 80, 100])
 def test_different_modules_stay_different(width: int) -> None:
     """However narrow the page is."""

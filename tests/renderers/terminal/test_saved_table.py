@@ -191,6 +191,21 @@ def test_a_folded_table() -> None:
     assert folded_lines(60, unicode=False)[1].count("x12") == 1
 
 
+def test_the_odd_one_of_equal_blocks_is_named() -> None:
+    """Below its row."""
+    row = SavedRow(node=0, node_name="TanhBackward0", attribute="_saved_result", kind="tensor", value="f32[8]")
+    sizes = (32, 32, 512, 32)
+    rows = [
+        msgspec.structs.replace(row, module=f"{n}", module_name=f"net.{n}", num_bytes=size, own_bytes=size)
+        for n, size in enumerate(sizes)
+    ]
+
+    assert [line.plain for line in render_folded_table(rows, width=80, top=9)][1:3] == [
+        "0  TanhBackward0  _saved_result  f32[8] ×4  608 B  100%  net.0-3",
+        "  net.2: 16.0 times the others",
+    ]
+
+
 def test_long_names_of_modules_take_the_room_that_is_left() -> None:
     """They are cut in what their neighbors share, and what is left out is named."""
     row = SavedRow(node=12, node_name="NativeLayerNormBackward0", attribute="_saved_input", kind="tensor",

@@ -94,11 +94,14 @@ function lastName(text) {
 const leavesThatDiffer = (id) => [0, 1].map((side) => (sideOf(id, side)?.[3] ?? []).filter(([, status]) => status)
   .map(([place, status]) => [lastName(texts[place]), status]));
 
+/** A detail without the numbers of blocks in the names of modules. */
+const inAnyBlock = (text) => text.replace(/(?<=[A-Za-z_]\w*(?:\.\w+)*\.)\d+/g, '*');
+
 /** What differs in an item, as a text that is the same for copies with the same differences. */
 function differencesIn(item) {
   const { first, last } = nodesOf(item);
   const found = [];
-  for (let id = first; id <= last; id += 1) if (differs(id)) found.push([id - first, rows[id][2], rows[id][3], leavesThatDiffer(id)]);
+  for (let id = first; id <= last; id += 1) if (differs(id)) found.push([id - first, rows[id][2], rows[id][3]?.map((place) => inAnyBlock(texts[place])), leavesThatDiffer(id)]);
   const modules = calls.filter((call) => call[3] && call[5] >= first && call[5] <= last);
   return JSON.stringify([last - first, found, modules.map(([, , className, status, word, start]) => [start - first, className, status, word])]);
 }
@@ -117,7 +120,7 @@ scopes.filter((scope) => scope.times).forEach((scope) => {
 
 const missing = (side) => html('div', { role: 'gridcell', class: `cell ${SIDE_NAMES[side].toLowerCase()} gone`, 'aria-label': `not in ${SIDE_NAMES[side]}`, text: '—' });
 const cell = (side, ...children) => html('div', { role: 'gridcell', class: `cell ${SIDE_NAMES[side].toLowerCase()}`, 'data-side': SIDE_NAMES[side] }, ...children);
-const part = (name, text, title = text) => (text ? html('span', { class: name, text, title }) : null);
+const part = (name, text, title = text) => (text ? html('span', { class: name, title }, ...pieces(text)) : null);
 
 const LINE_LETTERS = 20;
 const cutStart = (text) => (text.length > LINE_LETTERS ? `…${text.slice(1 - LINE_LETTERS)}` : text);
@@ -133,17 +136,17 @@ function measureLines() {
   document.documentElement.style.setProperty('--line-letters', String(longest));
 }
 
-/** Bytes and the line, at the right; the whole path of the file is in the title. */
-const ending = (bytes, line) => html('span', { class: 'ending' }, part('held', bytes ? formatBytes(bytes) : ''),
-  html('span', { class: 'line', text: placeOf(line), title: line || null }));
+/** What a row is, then what gives way to it where there is no room: its tensors, leaves that are the same, its line with the whole path as a title. */
+const saying = (name, shape, line, leaves = []) => html('span', { class: 'saying' }, html('span', { class: 'naming' }, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), ...name),
+  html('span', { class: 'tensor', title: shape || null }, shape, ...leaves.flatMap((one) => [' ', one])), line && html('span', { class: 'line', text: placeOf(line), title: line }));
+const heldBytes = (bytes) => html('span', { class: 'held', text: bytes ? formatBytes(bytes) : '' });
 
 function scopeCell(scope, side) {
   const title = scopeTitle(scope, side);
   if (title === null) return missing(side);
   const count = inside(present[side], scope);
   const bytes = inside(held[side], scope);
-  return cell(side, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), part('what', title), part('quiet', formatCount(count, 'node')),
-    ending(bytes, ''));
+  return cell(side, saying([part('what', title)], formatCount(count, 'node'), ''), heldBytes(bytes));
 }
 
 function chip([place, status]) {
@@ -155,8 +158,8 @@ function nodeCell(id, side) {
   const node = sideOf(id, side);
   if (!node) return missing(side);
   const [name, outputs, , leaves, , line, , bytes] = node;
-  return cell(side, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), part('quiet', `#${rows[id][side][0]}`), nodeTitle(id, side, texts[name]),
-    part('tensor', outputs.map((place) => texts[place]).join(', ')), ...leaves.map(chip), ending(bytes, texts[line]));
+  const named = [part('quiet', `#${rows[id][side][0]}`), nodeTitle(id, side, texts[name]), ...leaves.filter(([, status]) => status).map(chip)];
+  return cell(side, saying(named, outputs.map((place) => texts[place]).join(', '), texts[line], leaves.filter(([, status]) => !status).map(chip)), heldBytes(bytes));
 }
 
 /** What a cell says apart from its number and its line: a narrow page has no room for lines. */

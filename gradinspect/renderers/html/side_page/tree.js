@@ -2,7 +2,7 @@
 
 const parents = new Map(); // of each item, the scope it is in
 scopes.forEach((scope, index) => scope.items.forEach((item) => parents.set(item, index)));
-const MAX_ROWS = 150; // at first
+const MAX_ROWS = 1000; // at first
 
 const rowOf = (item) => rowsView.querySelector(`[data-item="${item}"]`);
 const insideOf = (row) => (row.nextElementSibling?.classList.contains('inside') ? row.nextElementSibling : null);
@@ -109,8 +109,8 @@ function openAtFirst() {
   let room = MAX_ROWS - waiting.length;
   for (const item of waiting) { // grows during iteration
     if (!isScope(item) || !inside(numDiffering, scopeOf(item)) || repeated.has(item)) continue;
+    if (scopeOf(item).items.length > room) continue;
     room -= scopeOf(item).items.length;
-    if (room < 0) break;
     expand(rowOf(item));
     waiting.push(...scopeOf(item).items);
   }

@@ -22,7 +22,7 @@ from gradinspect.analyses.gradients.observed import (
 )
 from gradinspect.analyses.gradients.timeline import devices_of
 from gradinspect.analyses.structure.call_names import class_beside, short_name, shown_path
-from gradinspect.analyses.structure.name_folding import format_times, name_by_indices, with_indices_of
+from gradinspect.analyses.structure.name_folding import name_by_indices, with_indices_of
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count, format_ranges, format_share
@@ -95,7 +95,7 @@ class GradientsPage(Page):
             if odd is not None and not (named and odd[0].path.startswith(f"{named}.")):
                 named = odd[0].path
                 indent = GAP * (1 if is_part else folded.depth + 1)
-                yield from self._odd_one(f"{shown_path(odd[0].path, model)}{_call(odd[0])}", odd[1], indent)
+                yield from self.odd_one(f"{shown_path(odd[0].path, model)}{_call(odd[0])}", odd[1], indent)
         left = sum(len(folded.rows) for folded in rows[len(shown) :])
         if left or len(shown) < sum(len(folded.rows) for folded in shown):
             yield Text(f"{format_count(left, 'more module call')}: --full" if left else "Each one: --full", "dim")
@@ -113,7 +113,7 @@ class GradientsPage(Page):
         for name, folded, cells in zip(names, shown, figures, strict=True):
             yield table.row(name, cells, folded.norms)
             if folded.odd_one is not None:
-                yield from self._odd_one(folded.odd_one[0].name, folded.odd_one[1])
+                yield from self.odd_one(folded.odd_one[0].name, folded.odd_one[1])
         yield from self._left_out([len(folded.rows) for folded in rows], len(shown))
         yield from table.dropped()
 
@@ -126,9 +126,6 @@ class GradientsPage(Page):
 
     def _copies(self, times: int) -> str:
         return f" {'×' if self.unicode else 'x'}{times:,}" if times > 1 else ""
-
-    def _odd_one(self, name: str, times: float, indent: str = GAP) -> Iterator[Text]:
-        yield from self.wrapped(f"{name}: {format_times(times)} the others", "yellow", indent=indent)
 
     def nodes(self, graph: Graph, rows: Sequence[NodeGradients], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per node."""

@@ -97,7 +97,7 @@ class StepsPage(GradientsPage):
         for name, folded, figures in zip(names, shown, cells, strict=True):
             yield table.row(name, figures)
             if folded.odd_one is not None:
-                yield from self._odd_one(*folded.odd_one)
+                yield from self.odd_one(*folded.odd_one)
         yield from self._left_out([len(folded.moves) for folded in rows], len(shown))
         yield from table.dropped()
 
