@@ -114,11 +114,14 @@ def _copying(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
         if not isinstance(self, FakeTensor) or id(self) in memo or not self.is_leaf or not _is_whole(self):
             return original(self, memo)
         copied = torch.empty_strided(self.shape, self.stride(), dtype=self.dtype, device=self.device)
+        if isinstance(self, nn.Parameter):  # whose copy has no gradient and no attributes
+            memo[id(self)] = parameter = nn.Parameter(copied, self.requires_grad)
+            return parameter
         copied.requires_grad_(self.requires_grad)
         memo[id(self)] = copied
         copied.grad = None if self.grad is None else copy.deepcopy(self.grad, memo)
         for name, value in vars(self).items():
-            if name not in vars(copied):  # what the program has added, and that it is a parameter
+            if name not in vars(copied):  # what the program has added
                 setattr(copied, name, copy.deepcopy(value, memo))
         return copied
 
