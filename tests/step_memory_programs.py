@@ -267,6 +267,25 @@ for _ in range(2):
     optimizer.step()
     optimizer.zero_grad()
 """,
+    "sparse gradients": _HEAD + """
+bag, head = nn.EmbeddingBag(50, 6, mode="mean", sparse=True), nn.Linear(6, 3)
+optimizers = torch.optim.SparseAdam(bag.parameters(), lr=1e-2), torch.optim.SGD(head.parameters(), lr=1e-2)
+for _ in range(2):
+    words = torch.randperm(50)[:12]
+    F.cross_entropy(head(bag(words, torch.tensor([0, 3, 4, 9]))), torch.randint(0, 3, (4,))).backward()
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+    "copied with gradients": _HEAD + _MLP + """
+import copy
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    F.cross_entropy(model(torch.randn(2, 24)), torch.randint(7, (2,))).backward()
+    optimizer.step()
+    best = copy.deepcopy(model)
+    optimizer.zero_grad()
+""",
 }  # fmt: skip
 MEASURED = ("Adam", "AdamW foreach", "GPT, tied", "GPT, checkpointed", "accumulation", "gradients that meet", "LSTM",
             "convolutions")  # fmt: skip

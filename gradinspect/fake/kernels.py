@@ -9,8 +9,10 @@ unreduced ones, which the scalar then keeps. All were compared op by op on torch
 NOTE [Elements of sparse tensors]
 A fake sparse tensor knows how many elements it has, but what is made of it has none: its transpose, a copy, a multiple.
 It gets as many here. So does the sum of two that have as many, which are gradients of one tensor, and at the same
-places. A mask says itself how many it keeps. `coalesce()` adds up elements of the same place, so it may keep fewer; as
-in the adjacency of a graph, none are taken to be there twice, and the reader is told.
+places. What is made of elements that may share a place is not coalesced either, so that `coalesce()` copies them, as
+the optimizers for sparse gradients have it do. A mask says itself how many it keeps. `coalesce()` adds up elements of
+the same place, so it may keep fewer; as in the adjacency of a graph, none are taken to be there twice, and the reader
+is told. The engine copies a gradient whose parts something else holds: here modes do, and in a real run nothing.
 """
 
 from collections.abc import Callable
@@ -18,7 +20,15 @@ from typing import Any
 
 import torch
 
-from gradinspect.torch_api.fakes import FakeTensor, answers_device, num_elements, unset_fake_temporarily, with_elements
+from gradinspect.torch_api.devices.allocations import running_node
+from gradinspect.torch_api.fakes import (
+    FakeTensor,
+    answers_device,
+    num_elements,
+    unset_fake_temporarily,
+    with_elements,
+    with_parts_of,
+)
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.torch_api.operators import operator_name
 
@@ -42,7 +52,9 @@ _COMPRESSED = (  # made of its parts
 )
 NO_COMPRESSED = "A compressed sparse tensor that is made of its parts cannot be fake."
 _MASK = torch.ops.aten.sparse_mask.default
+_CLONE = _ATEN.clone.default
 _COALESCE = "aten._coalesce"
+_ACCUMULATES = "AccumulateGrad"  # the end of a node's name
 _RECURRENT = _ATEN.mkldnn_rnn_layer.default
 _WORKSPACE = 3  # index among the outputs
 _ALWAYS_THERE = ("cpu", "meta")
@@ -90,13 +102,16 @@ class FakeKernels(TorchDispatchMode):
 
     def _with_elements(self, func: Any, result: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
         """Let a sparse result have as many elements as what it is made of. NOTE [Elements of sparse tensors]."""
-        given = [num_elements(arg) for arg in args if isinstance(arg, torch.Tensor) and arg.layout is torch.sparse_coo]
-        numbers = set(given[-1:] if func is _MASK else given)
+        sparse = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.layout is torch.sparse_coo]
+        numbers = {num_elements(arg) for arg in (sparse[-1:] if func is _MASK else sparse)}
+        if func is _CLONE and _is_accumulating():
+            return with_parts_of(args[0])
         if num_elements(result) or len(numbers) != 1:
             return result
         if operator_name(func) == _COALESCE:
             self.warnings[COALESCED] = None
-        return with_elements(result, *numbers)
+        is_coalesced = operator_name(func) == _COALESCE or all(arg.is_coalesced() for arg in sparse)
+        return with_elements(result, *numbers, is_coalesced=is_coalesced)
 
     def _with_workspace(self, func: Callable[..., Any], result: Any, args: tuple[Any, ...]) -> Any:
         key = tuple((tuple(arg.shape), arg.dtype) if isinstance(arg, torch.Tensor) else str(arg) for arg in args)
@@ -115,6 +130,11 @@ class FakeKernels(TorchDispatchMode):
         with unset_fake_temporarily():
             real = [torch.zeros(arg[0], dtype=arg[1], device="cpu") if isinstance(arg, tuple) else arg for arg in looks]
             return int(func(*real)[_WORKSPACE].numel())
+
+
+def _is_accumulating() -> bool:
+    node = running_node()
+    return node is not None and str(node.name()).endswith(_ACCUMULATES)
 
 
 def _in_memory_of_all(result: torch.Tensor, args: tuple[Any, ...], place: int) -> torch.Tensor:

@@ -103,7 +103,7 @@ class FakeRun:
             self._stack.enter_context(self._reads)
             if self._reads.replayed is not None:
                 self._stack.enter_context(patched_reads(self._reads.reading))
-        self._stack.enter_context(patched_torch())
+        self._stack.enter_context(patched_torch(None if self._reads is None else self._reads.draws))
         if self._device is not None:
             self._stack.enter_context(self._device)
         return self

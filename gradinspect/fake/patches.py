@@ -13,11 +13,13 @@ is kept instead: NOTE [Files of fake tensors] in `saved_files`.
 import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
+from gradinspect.fake.draws import Draws
 from gradinspect.fake.saved_files import SavedFiles
 from gradinspect.torch_api.fakes import (
     FakeTensor,
@@ -37,12 +39,16 @@ from gradinspect.torch_api.modules import own_buffers, own_parameters
 from gradinspect.torch_api.patching.patches import patched
 
 
-def patched_torch() -> AbstractContextManager[None]:
-    """Apply all patches temporarily."""
+def patched_torch(draws: Draws | None) -> AbstractContextManager[None]:
+    """Apply all patches temporarily.
+
+    Args:
+        draws: What draws as a real run does; None: nothing does.
+    """
     return patched(
         *loader_patches(_outside_fake_mode),
         apply_patch(_applying),
-        truncated_normal_patch(_drawing),
+        truncated_normal_patch(partial(_drawing, draws)),
         distribution_patch(),
         format_patch(_formatting),
         deepcopy_patch(_copying),
@@ -69,9 +75,18 @@ def _outside_fake_mode(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
-    def trunc_normal(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        return tensor if isinstance(tensor, FakeTensor) else original(tensor, *args, **kwargs)
+def _drawing(draws: Draws | None, original: Callable[..., Any]) -> Callable[..., Any]:
+    def trunc_normal(tensor: torch.Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> Any:
+        if not isinstance(tensor, FakeTensor):
+            return original(tensor, *args, generator=generator, **kwargs)
+        if draws is not None and tensor.device.type == "cpu":
+            shape, dtype = tuple(tensor.shape), tensor.dtype
+
+            def draw() -> None:
+                original(torch.empty(shape, dtype=dtype), *args, generator=generator, **kwargs)
+
+            draws.redraw(draw, tensor.numel(), generator)
+        return tensor
 
     return trunc_normal
 
@@ -99,11 +114,14 @@ def _copying(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
         if not isinstance(self, FakeTensor) or id(self) in memo or not self.is_leaf or not _is_whole(self):
             return original(self, memo)
         copied = torch.empty_strided(self.shape, self.stride(), dtype=self.dtype, device=self.device)
+        if isinstance(self, nn.Parameter):  # whose copy has no gradient and no attributes
+            memo[id(self)] = parameter = nn.Parameter(copied, self.requires_grad)
+            return parameter
         copied.requires_grad_(self.requires_grad)
         memo[id(self)] = copied
         copied.grad = None if self.grad is None else copy.deepcopy(self.grad, memo)
         for name, value in vars(self).items():
-            if name not in vars(copied):  # what the program has added, and that it is a parameter
+            if name not in vars(copied):  # what the program has added
                 setattr(copied, name, copy.deepcopy(value, memo))
         return copied
 

@@ -6,11 +6,9 @@ point scalar is answered with 1, and the report says which lines were answered s
 a gradient hook or a comparison reads may decide what runs next, so it is answered only with the number that the user
 gives, or with what can be assumed: NOTE [Values that are assumed].
 
-NOTE [Indices that are drawn]
-`data[i : i + length]` with an `i` of `torch.randint` needs its number; with any number of ours the slice would have
-a wrong size. So a few integers that are drawn on the CPU get real values, which fake tensors pass on to what is
-computed from them. So do those that the program writes down, `lengths = torch.tensor([3, 5, 7])`, as it may go on with
-`x[:, : lengths.max()]`.
+NOTE [Numbers that are written down]
+Numbers that are drawn are known: NOTE [Numbers that are drawn]. So are those that the program writes down,
+`lengths = torch.tensor([3, 5, 7])`, as it may go on with `x[:, : lengths.max()]`.
 """
 
 import sys
@@ -20,6 +18,7 @@ from typing import Any
 import torch
 
 from gradinspect.fake.assumptions import Assumptions
+from gradinspect.fake.draws import MAX_KEPT, Draws
 from gradinspect.fake.read_values import (
     ReplayedReads,
     TellScratch,
@@ -47,10 +46,9 @@ from gradinspect.units import format_count
 LOGGED = 1.0  # a loss that is neither NaN nor infinite
 LARGEST = "Sizes and counts that depend on values were taken to be the largest possible"
 FINITE = "Values were taken to be finite"
+OTHERS = "A real run may draw other numbers"
 MAX_LINES = 3
 MAX_COLUMNS = 78  # of a sentence that lists fewer lines if it is longer
-MAX_KEPT = 4096  # numbers
-_DRAWS = frozenset((torch.ops.aten.randint.default, torch.ops.aten.randint.low, torch.ops.aten.randperm.default))
 _WRITTEN_DOWN = torch.ops.aten.lift_fresh.default
 
 
@@ -75,6 +73,7 @@ class AnsweredReads(TorchDispatchMode):
         self.tell_scratch: TellScratch | None = None
         self.is_bound = False  # a size was taken to be the largest possible
         self._is_computing = is_computing
+        self.draws = Draws()
         self._lines: dict[str, dict[str, None]] = {}  # by what was assumed there
         self._assumptions = Assumptions()
 
@@ -155,8 +154,6 @@ class AnsweredReads(TorchDispatchMode):
 
     def _run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the fake op; where it lacks a value, assume one."""
-        if func in _DRAWS:
-            return _drawn(func(*args, **kwargs), func, args, kwargs)
         try:
             result = func(*args, **kwargs)
         except NEEDS_VALUES:
@@ -169,6 +166,9 @@ class AnsweredReads(TorchDispatchMode):
         else:
             if func is _WRITTEN_DOWN:
                 _keep_values(result, args[0])
+            elif func is reads_scalar and self.draws.has_guessed:
+                self._note(OTHERS)
+            self.draws.follow(func, args, kwargs, result)
             self._assumptions.follow(func, args, result)
         return result
 
@@ -201,14 +201,6 @@ def _listed(lines: Collection[str], most: int = MAX_LINES) -> str:
     shown = [*lines][:most]
     more = len(lines) - len(shown)
     return ", ".join(shown) + (f" and {format_count(more, 'more line')}" if more else "")
-
-
-def _drawn(result: torch.Tensor, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-    """Give values to a few integers. NOTE [Indices that are drawn]."""
-    if result.device.type == "cpu" and result.dim() == 1 and result.numel() <= MAX_KEPT:
-        with unset_fake_temporarily():
-            give_values(result, func(*args, **kwargs))
-    return result
 
 
 def _keep_values(result: torch.Tensor, written: torch.Tensor) -> None:

@@ -156,15 +156,26 @@ def num_elements(tensor: torch.Tensor) -> int:
     return int(_NNZ.value(tensor)) if _NNZ.is_there else 0
 
 
-def with_elements(tensor: torch.Tensor, number: int) -> torch.Tensor:
+def with_elements(tensor: torch.Tensor, number: int, *, is_coalesced: bool) -> torch.Tensor:
     """Make a fake sparse COO tensor like one, which stores as many elements. Inside the fake mode."""
     if not _MAKE_SPARSE.is_there:
         return tensor
     num_sparse, shape = tensor.sparse_dim(), tuple(tensor.shape)
     indices = torch.empty((num_sparse, number), dtype=torch.int64, device=tensor.device)
     values = torch.empty((number, *shape[num_sparse:]), dtype=tensor.dtype, device=tensor.device)
+    return _made_sparse(tensor, indices, values, is_coalesced)
+
+
+def with_parts_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Make a fake sparse COO tensor of the elements of one. Inside the fake mode."""
+    if not _MAKE_SPARSE.is_there:
+        return tensor
+    return _made_sparse(tensor, tensor._indices(), tensor._values(), tensor.is_coalesced())
+
+
+def _made_sparse(like: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, is_coalesced: bool) -> torch.Tensor:
     made: torch.Tensor = _MAKE_SPARSE.value.default(
-        num_sparse, len(shape) - num_sparse, shape, indices, values, dtype=tensor.dtype, layout=torch.sparse_coo,
-        device=tensor.device, pin_memory=False, is_coalesced=tensor.is_coalesced(),
+        like.sparse_dim(), like.dense_dim(), tuple(like.shape), indices, values, dtype=like.dtype,
+        layout=torch.sparse_coo, device=like.device, pin_memory=False, is_coalesced=is_coalesced,
     )  # fmt: skip
     return made
