@@ -6,6 +6,7 @@ to the end of what was watched, is one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ class WatchedCall:
     """A call of the engine, and what was found there."""
 
     line: Frame | None
-    nodes: frozenset[int] = frozenset()  # their sequence numbers
+    nodes: AbstractSet[int] = frozenset()  # their sequence numbers
     found: list[Finding] = field(default_factory=list)  # before the engine ran
     judged: list[Finding] = field(default_factory=list)  # of its gradients
     parameters: dict[str, int] = field(default_factory=dict)  # name -> what identifies it; each call has its own names

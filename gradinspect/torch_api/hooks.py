@@ -15,7 +15,8 @@ unless the program registers its own later, and several recordings add to it and
 Source: torch/optim/optimizer.py `profile_hook_step`, torch/nn/modules/module.py `register_module`, torch 2.13.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 
@@ -76,7 +77,33 @@ class _Ours:
     number = 0
 
 
-def note_ours(handles: Sequence[Any]) -> None:
+class NodeHooks:
+    """Our hooks on many nodes. Torch's own handles are dropped: one takes as much memory as the record of its node."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.nodes: list[Callable[[], object]] = []  # for each a weak reference, which gives None when it is gone
+        self._ids = array("q")
+
+    def __len__(self) -> int:
+        """Count the hooks."""
+        return len(self._ids)
+
+    def add(self, handle: RemovableHandle) -> None:
+        """Keep a hook. Only the node holds the dict of its hooks, to which a handle has a weak reference."""
+        self.nodes.append(handle.hooks_dict_ref)
+        self._ids.append(handle.id)
+
+    def remove(self) -> None:
+        """Remove all hooks from their nodes, and forget these."""
+        for node, number in zip(self.nodes, self._ids, strict=True):
+            hooks: Any = node()
+            if hooks is not None:
+                hooks.pop(number, None)
+        self.nodes, self._ids = [], array("q")
+
+
+def note_ours(handles: Sized) -> None:
     """Exclude our own hooks from `hooks_were_made`. Calling this is optional, and saves time."""
     _Ours.number += len(handles)
 
@@ -273,15 +300,6 @@ def hooks_were_made() -> bool:
 def num_hooks_made() -> int | None:
     """Count the hooks that others made since this module was imported; None if this torch does not."""
     return RemovableHandle.next_id - _IDS_AT_IMPORT - _Ours.number if _NEXT_ID.is_there else None
-
-
-def hooked_node(handle: Any) -> Callable[[], object]:
-    """Return a weak reference to the node that was hooked: it gives None when the node is gone.
-
-    Only the node holds the dict of its hooks; a handle has a weak reference to it, even after its own hook was removed.
-    """
-    found: Callable[[], object] = getattr(handle, "hooks_dict_ref", object)
-    return found
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The gradient that reached each node and parameter, and where it vanished, exploded or became non-finite."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise, takewhile
 from math import hypot, isfinite, log, prod
 from typing import Literal, TypeAlias
@@ -17,7 +18,6 @@ from gradinspect.graph import (
     Record,
     frame_of,
     module_name,
-    num_consumers,
     stats_of,
 )
 from gradinspect.units import format_count
@@ -155,12 +155,13 @@ def compiled_notes(graph: Graph) -> tuple[str, ...]:
 def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
     """List the leaves, those closest to the loss first."""
     found = gradients_of(graph)
-    by_node = {node.node: node for node in found.nodes}
     leaves = {number: node.leaf for number, node in enumerate(graph.nodes) if node.leaf is not None}
-    added = num_consumers(graph)
-    passed_on = _passed_on(graph, by_node) if leaves.keys() - by_node.keys() else {}
+    by_node = {node.node: node for node in found.nodes if node.node in leaves}
+    into = (edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
+    added = Counter(number for number in into if number in leaves)
+    passed_on = _passed_on(graph, leaves.keys() - by_node.keys())
     rows = []
-    for node_id in (*(number for number in added if number in leaves), *sorted(leaves.keys() - added.keys())):
+    for node_id in (*added, *sorted(leaves.keys() - added.keys())):
         ran = by_node.get(node_id)
         measured = _only(passed_on.get(node_id, [])) if ran is None else _first(ran.incoming)
         rows.append(
@@ -177,12 +178,12 @@ def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
     return tuple(rows)
 
 
-def _passed_on(graph: Graph, by_node: Mapping[int, NodeGradients]) -> dict[int, list[Measured]]:
-    """Collect the gradients sent to nodes that did not run: autograd.grad returns those."""
+def _passed_on(graph: Graph, leaves: AbstractSet[int]) -> dict[int, list[Measured]]:
+    """Collect the gradients sent to leaves that did not run: autograd.grad returns those."""
     passed_on: dict[int, list[Measured]] = {}
-    for ran in gradients_of(graph).nodes:
+    for ran in gradients_of(graph).nodes if leaves else ():
         for edge, stats in zip(graph.nodes[ran.node].next_edges, ran.outgoing, strict=False):
-            if edge is not None and stats is not None and edge.next_node not in by_node:
+            if edge is not None and stats is not None and edge.next_node in leaves:
                 passed_on.setdefault(edge.next_node, []).append(stats)
     return passed_on
 

@@ -1,7 +1,9 @@
 """What is looked for before the engine begins: what will make it fail, and what it will not notice."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
+from gradinspect.analyses.selection.node_numbers import NodeNumbers
 from gradinspect.checks.evidence.in_place.stale import stale_values
 from gradinspect.checks.evidence.kept_graphs.holding import holding
 from gradinspect.checks.evidence.kept_graphs.kept_history import kept_history
@@ -54,7 +56,7 @@ class BeforeBackward:
         self._freed_by += () if keeps_graph else (earlier,)
         self._survivors.append(survivors)
 
-    def findings(self, walked: WalkedGraph, call: EngineCall, numbers: frozenset[int]) -> Iterator[Finding]:
+    def findings(self, walked: WalkedGraph, call: EngineCall, numbers: AbstractSet[int]) -> Iterator[Finding]:
         """Find what will make the engine fail, or what it will not notice; `numbers` are those of its nodes."""
         graph = walked.graph
         backward = backward_line(graph)
@@ -110,7 +112,7 @@ class BeforeBackward:
             self._logs.recorder.errors.leave_out("name of a tensor or module", why, number)
         return iter(())
 
-    def _dropped(self, walked: WalkedGraph, numbers: frozenset[int], backward: Frame | None) -> Iterator[Finding]:
+    def _dropped(self, walked: WalkedGraph, numbers: AbstractSet[int], backward: Frame | None) -> Iterator[Finding]:
         """Report calls that were meant to change what backward is about to go through."""
         leaves = frozenset(map(id, walked.walk.leaves().values()))
         for one in self._logs.calls.dropped.reached(numbers, leaves):
@@ -141,7 +143,7 @@ class BeforeBackward:
             name=call.name,
             frame=backward_line(graph),
             root=graph.roots[0].name if graph.roots else None,
-            nodes=frozenset(number for number in walked.walk.sequence_nrs if number < UNKNOWN_NR),
+            nodes=NodeNumbers(number for number in walked.walk.sequence_nrs if number < UNKNOWN_NR),
             clock=self._logs.recorder.next_number(),
             clocks=dict(self._logs.recorder.others.clocks()),
         )

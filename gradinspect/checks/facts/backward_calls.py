@@ -8,6 +8,7 @@ read by other lines.
 """
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import field
@@ -46,7 +47,7 @@ class EarlierCall(Record, frozen=True, kw_only=True):
     name: str  # "backward #1"
     frame: Frame | None
     root: str | None  # the variable it began at
-    nodes: frozenset[int]  # their identities
+    nodes: AbstractSet[int]  # their identities
     clock: int  # the sequence number that the next node got, on the recorded thread
     clocks: dict[int, int] = field(default_factory=dict)  # the same, of each other thread that had made nodes
 

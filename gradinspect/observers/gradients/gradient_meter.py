@@ -33,7 +33,7 @@ from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.values.magnitudes import PendingFigures, combined, piece_beside
 from gradinspect.recording.walk import Walk, walk_like
 from gradinspect.torch_api.engine import is_compiled_autograd
-from gradinspect.torch_api.hooks import hooks_were_made, note_ours
+from gradinspect.torch_api.hooks import NodeHooks, hooks_were_made, note_ours
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 from gradinspect.torch_api.patching.turns import of_this_call
 
@@ -74,10 +74,11 @@ class GradientMeter:
         self._loss = scalar_value(outputs)
         self._pending_loss = pending_scalar(outputs)
         self._walk = walk or walk_like(graph, [output.edge[0] for output in outputs])
+        self._walk.numbers.clear()  # which of a million nodes has which number takes as much as a hook on each
         self._shared = Shared(piece_beside(self.leaves().values()))
         self.other_rows: list[list[list[float]]] = []
-        self._handles: list[Any] = []
-        self._after_each: list[Any] = []  # those on inner nodes
+        self._before_each = NodeHooks()
+        self._after_each = NodeHooks()  # on inner nodes
         self._meters = _meters_of(graph, self._shared)
         self._unhooked: UnhookedLeaves | None = None  # NOTE [No hooks under compiled autograd]
         if is_compiled_autograd():
@@ -99,18 +100,18 @@ class GradientMeter:
             is_written = record.kind == "custom" and not only_leaves  # custom code may write into its gradient
             if times or is_leaf or is_written:
                 before = of_this_call(meter.before) if is_leaf else meter.before
-                self._handles.append(kind.register_prehook(node, before))
+                self._before_each.add(kind.register_prehook(node, before))
             if not is_leaf:
-                self._after_each.append(kind.register_hook(node, _measure_nothing if only_leaves else meter.after))
-        self._handles += self._after_each
-        note_ours(self._handles)
+                self._after_each.add(kind.register_hook(node, _measure_nothing if only_leaves else meter))
+        note_ours(self._before_each)
+        note_ours(self._after_each)
 
     def survivors(self) -> Survivors:
         """Return a tracker of inner nodes that are still alive. AccumulateGrad nodes outlive a graph.
 
         A node without a hook keeps one alive that has a hook.
         """
-        return Survivors(self._after_each)
+        return Survivors(self._after_each.nodes)
 
     def leaves(self) -> dict[int, torch.Tensor]:
         """Return the tensors behind the AccumulateGrad nodes, by the number of the node."""
@@ -118,10 +119,8 @@ class GradientMeter:
 
     def close(self) -> None:
         """Remove the hooks and release everything."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-        self._after_each.clear()
+        self._before_each.remove()
+        self._after_each.remove()
         self._walk.close()
 
     def finish(self, others: Sequence[PendingFigures] = ()) -> Graph:

@@ -49,7 +49,8 @@ class Leaving(Struct, frozen=True, gc=False):
 class NodeMeter(Struct, gc=False):
     """The measurements of one node. A missing one was taken at another node, of the same gradient.
 
-    Its hooks run once for each of what may be a million nodes, so they measure everything in one go.
+    Its hooks run once for each of what may be a million nodes, so they measure everything in one go. It is itself the
+    one after the node: a method, bound for each node, would take as much memory again.
     """
 
     shared: Shared
@@ -78,8 +79,8 @@ class NodeMeter(Struct, gc=False):
         self.began = perf_counter()
 
     @uncompiled
-    def after(self, outgoing: Gradients, incoming: Gradients) -> None:  # noqa: C901, PLR0912  # it runs for each node
-        """Measure what leaves the node, and what reached it if `before` did not."""
+    def __call__(self, outgoing: Gradients, incoming: Gradients) -> None:  # noqa: C901, PLR0912  # it runs for each node
+        """Measure what leaves the node that has run, and what reached it if `before` did not."""
         shared, leaving = self.shared, self.leaving
         reached: Gradients = ()
         if self.began is None:

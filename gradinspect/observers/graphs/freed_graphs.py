@@ -5,6 +5,7 @@ A call is stored as the identities of the nodes that it ran: of each its thread,
 
 from collections import deque
 
+from gradinspect.analyses.selection.node_numbers import NodeNumbers
 from gradinspect.graph import Graph
 from gradinspect.recording.frames import line_at, line_name
 from gradinspect.recording.outputs import OutputTensor
@@ -22,7 +23,7 @@ class FreedGraphs:
     def __init__(self, threads: OtherThreads) -> None:
         """Start empty."""
         self._threads = threads
-        self._calls: deque[tuple[str, frozenset[int]]] = deque(maxlen=REMEMBERED_CALLS)
+        self._calls: deque[tuple[str, NodeNumbers]] = deque(maxlen=REMEMBERED_CALLS)
 
     def note(self, call: EngineCall) -> None:
         """Store a call that is about to start."""
@@ -30,7 +31,7 @@ class FreedGraphs:
             return
         walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
         walk.identify(self._threads)
-        numbers = frozenset(number for number in walk.sequence_nrs if number < UNKNOWN_NR)
+        numbers = NodeNumbers(number for number in walk.sequence_nrs if number < UNKNOWN_NR)
         walk.close()
         frame = call.frame
         where = "" if frame is None else f" ({line_name(frame.f_code.co_filename, line_at(frame))})"

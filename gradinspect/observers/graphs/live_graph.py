@@ -10,7 +10,7 @@ other threads of the program run, only leaves below the call that starts on this
 Source: torch/csrc/autograd/python_variable.cpp `THPVariable_set_grad`, torch 2.13.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +19,6 @@ from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.threads.other_threads import OtherThreads
 from gradinspect.recording.transparency.release import park_wrappers
 from gradinspect.recording.walk import Walk
-from gradinspect.torch_api.hooks import hooked_node
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
 from gradinspect.torch_api.tensors import grad_fn_of, plain_tensors_only
 
@@ -80,15 +79,15 @@ class LiveGraph:
 class Survivors:
     """Tracks whether any node of a hooked graph is still alive, without keeping it alive."""
 
-    def __init__(self, handles: Iterable[Any]) -> None:
-        """Store a weak reference to the node of each hook handle."""
-        self._nodes = list(map(hooked_node, handles))
+    def __init__(self, nodes: Sequence[Callable[[], object]]) -> None:
+        """Store a weak reference to each node."""
+        self._nodes = nodes
 
     def are_there(self) -> bool:
         """Return whether any node is alive."""
         if any(node() is not None for node in self._nodes):
             return True
-        self._nodes.clear()
+        self._nodes = ()
         return False
 
 

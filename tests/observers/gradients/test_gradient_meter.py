@@ -11,12 +11,15 @@ from memory_programs import PROGRAMS
 from runs import gradinspect, python
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.hooks import RemovableHandle
 
 from gradinspect.analyses.gradients.observed import gradient_notes, gradients_of, norm_of_all, parameter_rows
 from gradinspect.graph import Graph, stats_of
 from gradinspect.observers.gradients.figures import Measurements
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
+from gradinspect.observers.gradients.node_meter import NodeMeter
 from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.outputs import outputs_in
 
 
@@ -392,3 +395,34 @@ def test_small_gradients_measured_together_have_their_own_norms(dtype: torch.dty
     assert [one.norm for one in stats[:3] if one] == pytest.approx([2 * size, 0.0, 4 * size], rel=1e-5, abs=0)
     assert [one.max_abs for one in stats[:3] if one] == pytest.approx([size, 0.0, 2 * size], rel=1e-5, abs=0)
     assert [(one.num_zeros, one.num_nonfinite) for one in stats if one] == [(0, 0), (4, 0), (0, 0), (2, 1)]
+
+
+def test_no_handle_of_torch_is_kept_for_a_hook() -> None:
+    """A node takes one hook at most, without a handle and without a bound method; all are gone when it is finished."""
+    x = torch.ones(2, requires_grad=True)
+    loss = x.tanh().exp().sin().sum()
+    nodes = [loss.grad_fn]
+    for node in nodes:
+        nodes += [after for after, _ in node.next_functions if hasattr(after, "next_functions")]
+    outputs = outputs_in(loss)
+    graph = record_graph(outputs, Moment(source="test"))
+    handles = len(instances_of(RemovableHandle))
+    meter = GradientMeter(graph, outputs, times=False)
+
+    assert len(instances_of(RemovableHandle)) == handles
+    assert {type(hook) for node in nodes[:-1] for hook in hooks_of(node)} == {NodeMeter}
+    meter.close()
+    assert not any(map(hooks_of, nodes))
+
+
+def hooks_of(node: object) -> list[object]:
+    """List the hooks after a node."""
+    found: list[object] = []
+
+    def probe(_outgoing: object, _incoming: object) -> None:
+        """Do nothing."""
+
+    handle = node.register_hook(probe)  # type: ignore[attr-defined]  # a node of torch
+    found += [hook for hook in handle.hooks_dict_ref().values() if hook is not probe]
+    handle.remove()
+    return found

@@ -9,6 +9,7 @@ import torch
 
 from gradinspect.observers.graphs.live_graph import LiveGraph, Survivors
 from gradinspect.recording.recorder import Recorder
+from gradinspect.torch_api.hooks import NodeHooks
 
 
 def test_the_nodes_of_a_graph_are_told_to_be_dead_as_soon_as_they_are() -> None:
@@ -16,10 +17,11 @@ def test_the_nodes_of_a_graph_are_told_to_be_dead_as_soon_as_they_are() -> None:
     x = torch.randn(3, requires_grad=True)
     loss = (x * 2).sum()
     inner = loss.grad_fn.next_functions[0][0]
-    handles = [loss.grad_fn.register_hook(print), inner.register_hook(print)]
-    survivors = Survivors(handles)
-    for handle in handles:
-        handle.remove()
+    hooks = NodeHooks()
+    hooks.add(loss.grad_fn.register_hook(print))
+    hooks.add(inner.register_hook(print))
+    survivors = Survivors(hooks.nodes)
+    hooks.remove()
 
     assert survivors.are_there()
     del inner

@@ -9,6 +9,7 @@ wait for a device.
 """
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dis import get_instructions, opmap
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -111,7 +112,7 @@ class DroppedResults:
             known = self.data.pop(id(tensor), ())
             self._read += [one.dropped for one in known if one.tensor() is tensor]
 
-    def reached(self, nodes: frozenset[int], leaves: frozenset[int]) -> Iterator[Dropped]:
+    def reached(self, nodes: AbstractSet[int], leaves: frozenset[int]) -> Iterator[Dropped]:
         """Yield the calls that were given what backward is about to go through.
 
         Args:
