@@ -131,6 +131,7 @@ class Recorder:
         self._is_leaving = False
         self._num_above: int | None = None  # modes above ours, if it was taken off for compiled code
         self.has_run_compiled = False  # whether code under torch.compile has begun to run
+        self.is_in_compiled = False  # whether such code runs on the recorded thread
         self._compiled_from = 0  # the number before the compiled function that runs
         self._handles: list[Any] = []
         self.saved_hooks = PushedHooks(THREAD_SPAN)
@@ -213,7 +214,10 @@ class Recorder:
         """Get out of the way of compiled code, and come back. NOTE [Compiled regions]."""
         self.has_run_compiled = True
         self._stand_aside(is_compiled, caller)
-        for listener in self.on_compiled if self.is_active and get_ident() == self._thread else ():
+        if get_ident() != self._thread:
+            return
+        self.is_in_compiled = is_compiled
+        for listener in self.on_compiled if self.is_active else ():
             listener(is_compiled, caller)
 
     @uncompiled

@@ -577,6 +577,58 @@ def test_a_compiled_module_does_not_warn_about_our_hooks(tmp_path: Path) -> None
     ] == []
 
 
+COMPILED = (
+    RESNET.rpartition("print(")[0]
+    .replace("BatchNorm1d", "LayerNorm")
+    .replace("for _ in range(2)", "{compiled}\nfor _ in range(2)")
+    + """
+from torch._dynamo.utils import counters
+print(counters["stats"].get("unique_graphs"), dict(counters["graph_break"]))
+"""
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("compiled", "breaks"),
+    [
+        ("for block in net: block.compile(backend='aot_eager')", True),
+        ("net.compile(backend='aot_eager')", True),
+        ("for n in range(4): net[n] = torch.compile(net[n], backend='aot_eager')", False),
+    ],
+    ids=["blocks", "model", "wrapped blocks"],
+)
+def test_what_is_pasted_breaks_no_compiled_graph(compiled: str, breaks: bool, tmp_path: Path) -> None:
+    """As many graphs as before, and none broken: hooks of saved tensors are offered around compiled code only."""
+    program = COMPILED.format(compiled=compiled)
+    (tmp_path / "train.py").write_text(program)
+    _, figures = planned(program, tmp_path, "--fit", "1KiB", "--inexact")
+    done = gradinspect("plan", "train.py", "--fit", "1KiB", "--inexact", cwd=tmp_path)
+    lines = program.splitlines(keepends=True)
+    after = next(number for number, line in enumerate(lines, 1) if line.startswith("net = "))
+    (tmp_path / "pasted.py").write_text("".join([*lines[:after], figures["lowest"]["code"], *lines[after:]]))
+
+    assert ("Not possible: bfloat16 saves inside of what torch.compile" in done.stdout) == breaks
+    assert "checkpoint" in figures["lowest"]["change"]
+    assert python(tmp_path / "pasted.py").stdout == python(tmp_path / "train.py").stdout
+
+
+@pytest.mark.slow
+def test_a_compiled_step_is_left_as_it_is(tmp_path: Path) -> None:
+    """Other kernels break its graph, and steps of one parameter would not be compiled."""
+    program = GPT.replace("\nfor", "\nstep = torch.compile(optimizer.step, backend='aot_eager')\nfor", 1)
+    (tmp_path / "train.py").write_text(
+        program.replace("torch.optim.SGD(model.parameters(), lr=0.1)", "torch.optim.Adam(model.parameters())").replace(
+            "    optimizer.step()", "    step()"
+        )
+    )
+    done = gradinspect("plan", "train.py", "--fit", "1KiB", "--inexact", cwd=tmp_path)
+
+    assert "Tried: " in done.stdout
+    assert "fused=True" not in done.stdout
+    assert "register_post_accumulate_grad_hook" not in done.stdout
+
+
 def test_a_device_that_is_not_here_is_not_measured(tmp_path: Path) -> None:
     """One sentence, exit 2."""
     (tmp_path / "train.py").write_text(GPT)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.planning.changes import Autocast, Checkpoint, HalfSaves, ModuleChange, ModuleUse, Offload
+from gradinspect.analyses.structure.call_names import is_wrapped
 
 # Not `up1`, as `call_names.INDEX` does: levels of a U-Net hold different amounts, so each is tried alone.
 _INDEX = re.compile(r"(?<![^.])[0-9]+(?![^.])")
@@ -28,6 +29,7 @@ class Block(NamedTuple):
     saved_bytes: int
     keeps_statistics: bool
     unrepeatable: str  # why its modules cannot be computed again; empty: they can
+    is_compiled: bool = False  # one of them runs inside of code under torch.compile
 
     def checkpointed(self, paths: Sequence[str], kept: tuple[str, ...] = ()) -> Checkpoint:
         """Checkpoint some of them."""
@@ -49,7 +51,8 @@ def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
     """Group modules of one class whose paths differ in numbers only; those that hold most come first."""
     groups: dict[tuple[int, str, str], list[ModuleUse]] = defaultdict(list)
     for use in uses:
-        if use.path and not use.writes_input:  # NOTE [What a segment is computed again from]
+        may_run_again = not use.writes_input  # NOTE [What a segment is computed again from]
+        if use.path and may_run_again and not is_wrapped(use.path):
             groups[use.root, use.class_name, _INDEX.sub("*", use.path)].append(use)
     total = sum(use.saved_bytes for use in uses if not use.path)
     blocks = [
@@ -60,6 +63,7 @@ def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
             saved_bytes=sum(use.saved_bytes for use in alike),
             keeps_statistics=any(use.keeps_statistics for use in alike),
             unrepeatable=next((use.unrepeatable for use in alike if use.unrepeatable), ""),
+            is_compiled=any(use.is_compiled for use in alike),
         )
         for alike in groups.values()
         if _is_worth_it(alike, total)

@@ -29,6 +29,7 @@ class ModuleUse(Record, frozen=True):
     keeps_statistics: bool = False  # batch norms inside it update running statistics
     writes_input: bool = False  # so that it cannot be computed again from what it was given
     unrepeatable: str = ""  # why it gives something else when it runs again: "draws from Python's random"
+    is_compiled: bool = False  # it runs inside of code under torch.compile, whose graph hooks of saved tensors break
     parts: tuple[SequencePart, ...] = ()  # of a Sequential, in the order in which they run
 
 

@@ -42,11 +42,15 @@ _STATISTICS = """\
                 norm.momentum = momentum
                 norm.num_batches_tracked.copy_(batches)
 """
+# torch.compile compiles nothing of a module whose forward is `checkpoint` itself.
 _LOOP = """\
+
+    def run(module, forward, *args, **kwargs):
+        return checkpoint(forward, *args, use_reentrant=False{context}, **kwargs)
 
     for path in paths:
         module = model.get_submodule(path)
-        module.forward = partial(checkpoint, module.forward, use_reentrant=False{context})
+        module.forward = partial(run, module, module.forward)
 """
 _SEGMENTS = """\
 

@@ -43,6 +43,7 @@ from gradinspect.graph import Record
 
 _NOT_PUT_BACK = "which a checkpoint does not put back"
 _RECOMPUTED = "CheckpointError"  # of torch.utils.checkpoint: not the same tensors were made again
+_IN_COMPILED = "inside of what torch.compile compiles: hooks of saved tensors break its graphs."
 _CACHE = (
     " The modules did not make the same tensors when they ran again: something outside of them had changed, such as "
     "a cache of keys and values, which use_cache=False leaves out."
@@ -159,15 +160,15 @@ class PlanSearch:
         self._accept(offers)
         self._try_modules()
         if self._offloads:
-            self._try_way(partial(Block.changed, kind=Offload))
+            self._try_saves(Offload)
         exact = self._always
         if self._rounds or not self._has_fitting():
             self._round(rounding)
         if self._has_fitting():
             self._always = exact
         if self._rounds or not self._has_fitting():
-            self._try_way(partial(Block.changed, kind=HalfSaves))
-            self._try_way(partial(Block.changed, kind=Autocast))
+            self._try_saves(HalfSaves)
+            self._try_way(partial(Block.changed, kind=Autocast), self._blocks)
             self._try_autocast_besides()
         self._drop_what_is_not_needed()
 
@@ -203,15 +204,22 @@ class PlanSearch:
             if not self._has_fitting():
                 self._combine(Block.checkpointed, self._repeatable(), segments)
 
-    def _try_way(self, way: _Way) -> None:
+    def _try_saves(self, kind: type[Offload | HalfSaves]) -> None:
+        """Hold what modules save in another way, but not in compiled code: hooks of saved tensors break its graphs."""
+        outside = [block for block in self._blocks if not block.is_compiled]
+        self._try_way(partial(Block.changed, kind=kind), outside)
+        if self._blocks and not outside and not self._has_fitting():
+            self._refused.append(f"Not possible: {kind.kind_name} {_IN_COMPILED}")
+
+    def _try_way(self, way: _Way, blocks: Sequence[Block]) -> None:
         """Change modules in one way: each block by itself, then blocks together; as little as fits."""
         if self._fits(self._of()):
             return
-        fitting = [block for block in self._reaching(self._blocks) if self._fits(self._of(way(block, block.paths)))]
+        fitting = [block for block in self._reaching(blocks) if self._fits(self._of(way(block, block.paths)))]
         for block in fitting:
             self._fewest(block, partial(way, block))
         if not fitting:
-            self._combine(way, self._blocks)
+            self._combine(way, blocks)
 
     def _try_autocast_besides(self) -> None:
         """Run modules under autocast besides what the lowest peak without it was reached with, such as checkpoints."""
@@ -221,7 +229,7 @@ class PlanSearch:
         lowest = min(exact, key=lambda outcome: (outcome.peak_bytes, _cost(outcome)))
         always, self._always = self._always, lowest.plan.changes
         if module_changes_of(lowest.plan):
-            self._try_way(partial(Block.changed, kind=Autocast))
+            self._try_way(partial(Block.changed, kind=Autocast), self._blocks)
         self._always = always
 
     def _round(self, groups: Sequence[Sequence[Change]]) -> None:

@@ -92,7 +92,6 @@ class AllocatorTracker:
         self._patches = ExitStack()
         self._stopped: Any = None  # the profiler, if the program has started one of its own
         self._ended_in: StorageMaker | None = None  # what ran when it did
-        self._is_compiled = False  # whether a compiled function is running
         self._region: int | None = None  # the mark where compiled code was entered that has made no node yet
         self._is_asked_to_stop, self._has_stopped = False, Event()
         self.is_lost = False  # it could not be stopped
@@ -163,7 +162,7 @@ class AllocatorTracker:
             return
         if len(self._marks) == self._most_marks:
             self.is_full = self._is_asked_to_stop = True
-        maker = self._maker()._replace(is_compiled=self._is_compiled)
+        maker = self._maker()._replace(is_compiled=self._recorder.is_in_compiled)
         with self._marking:
             self._marks.append(maker)
             self._threads.append(self._recorder.others.index_here())
@@ -175,7 +174,6 @@ class AllocatorTracker:
 
     def _on_compiled(self, is_entered: bool, _caller: FrameType | None) -> None:  # as the recorder calls it
         """Mark where compiled code begins and ends."""
-        self._is_compiled = is_entered
         self.moved_on()
         self._region = len(self._marks) - 1 if is_entered and self._marks else None
 

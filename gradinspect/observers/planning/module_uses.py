@@ -1,9 +1,10 @@
 """How much each module's forward has made that backward holds."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 
 from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gradinspect.analyses.planning.changes import ModuleUse, NamedPlace, SequencePart
 from gradinspect.analyses.selection.name_patterns import containing_paths
@@ -13,7 +14,7 @@ from gradinspect.observers.planning.unrepeatable import Unrepeatable
 from gradinspect.recording.modules import called_around
 from gradinspect.recording.names.names import module_paths
 from gradinspect.runner.run import Run
-from gradinspect.torch_api.modules import own_buffers, own_children
+from gradinspect.torch_api.modules import compiled_module, own_buffers, own_children
 
 
 class ModuleUses:
@@ -25,11 +26,25 @@ class ModuleUses:
         self._run = run
         self._modules = modules
         self.unrepeatable = Unrepeatable()
+        self._compiled: MutableMapping[nn.Module, None] = WeakIdKeyDictionary()  # those that run in compiled code
 
     @property
     def roots(self) -> tuple[NamedPlace, ...]:
         """The outermost modules."""
         return self._modules.roots(self._run.base_folder)
+
+    def attach(self, note: Callable[[Exception], object]) -> None:
+        """Watch calls of modules as long as something is recorded.
+
+        Args:
+            note: Called with an error of ours.
+        """
+        self.unrepeatable.attach(self._run.recorder, note)
+        self._run.recorder.before_modules(self._entered, note)
+
+    def _entered(self, module: nn.Module, _args: object) -> None:
+        if self._run.recorder.is_in_compiled:
+            self._compiled[module] = None
 
     def note(self, ledgers: DeviceLedgers) -> None:
         """Add up what is alive: backward is about to start."""
@@ -62,12 +77,13 @@ class ModuleUses:
                 ModuleUse(
                     root=number,
                     path=path,
-                    class_name=type(module).__name__,
-                    saved_bytes=saved.get(id(module), 0),
+                    class_name=type(inner).__name__,
+                    saved_bytes=saved.get(id(module), saved.get(id(inner), 0)),
                     has_parts=bool(own_children(module)),
                     keeps_statistics=path in keeps,
                     writes_input=writes_input(module),
                     unrepeatable=self.unrepeatable.reason(module),
+                    is_compiled=module in self._compiled,
                     parts=tuple(
                         SequencePart(
                             saved_bytes=saved.get(id(part), 0), writes_input=self.unrepeatable.writes_input(part)
@@ -78,6 +94,7 @@ class ModuleUses:
                 module,
             )
             for path, module in paths
+            for inner in (compiled_module(module) or module,)
         ]
 
 

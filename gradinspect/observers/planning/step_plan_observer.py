@@ -81,7 +81,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
                 # first: it holds arguments, and the mode of the steps' memory counts who holds them
                 stack.enter_context(OperatorCalls(*self._counted(), note=self.failed))
                 self._run.recorder.listeners.extend((self._loss, self._optimizers))
-                self._uses.unrepeatable.attach(self._run.recorder, self.failed)
+                self._uses.attach(self.failed)
             stack.enter_context(optimizer_steps(before=self._optimizers.step, note=self.failed))
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)

@@ -52,9 +52,12 @@ def checkpoint_modules(model, paths):
 
     from torch.utils.checkpoint import checkpoint
 
+    def run(module, forward, *args, **kwargs):
+        return checkpoint(forward, *args, use_reentrant=False, **kwargs)
+
     for path in paths:
         module = model.get_submodule(path)
-        module.forward = partial(checkpoint, module.forward, use_reentrant=False)
+        module.forward = partial(run, module, module.forward)
 
 
 checkpoint_modules(net, [f"h.{n}" for n in range(3)])

@@ -3,6 +3,7 @@
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gradinspect.analyses.planning.blocks import blocks_of
 from gradinspect.analyses.planning.changes import (
@@ -431,3 +432,20 @@ def test_what_the_lowest_plan_does_not_need_is_dropped() -> None:
     search = PlanSearch(100, (), (), freed).run(freed(Plan()), (RELEASE, DELETION))
 
     assert search.lowest.plan.changes == (DELETION,)
+
+
+def test_saves_of_compiled_modules_are_left_as_they_are() -> None:
+    """Hooks of saved tensors break the graph of what runs inside of it; a module around it can have them."""
+    inside = [replace(use, is_compiled=True) for use in USES]
+    search = PlanSearch(1, inside, KEPT, measured, rounds=True, offloads=True).run(measured(Plan()), ())
+
+    assert "offloads" not in search.tried
+    assert "bfloat16 saves" not in search.tried
+    assert "autocast" in search.tried
+    assert [one for one in search.refused if "torch.compile" in one] == [
+        f"Not possible: {kind} inside of what torch.compile compiles: hooks of saved tensors break its graphs."
+        for kind in ("offloads", "bfloat16 saves")
+    ]
+    around = [*USES[:1], *(replace(use, path=f"{use.path}._orig_mod", is_compiled=True) for use in USES[1:9])]
+    blocks = blocks_of([*around, *USES[1:9]])
+    assert [(block.paths[0], block.is_compiled) for block in blocks] == [("h.0", False)]
