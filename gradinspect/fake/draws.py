@@ -28,6 +28,7 @@ MOST_REDRAWN = 2**24  # numbers that are drawn by the operator itself
 MAX_KEPT = 4096  # numbers
 _FEW = 48  # numbers; of fewer than 16, torch draws otherwise
 _GROUP = 16
+_CPU = "cpu"  # said everywhere: the default device may be another one
 _MOST_TRIED = 8 * _FEW  # bytes, for a few numbers
 _CHUNK = 2**20
 _aten = torch.ops.aten
@@ -121,13 +122,15 @@ class Draws:
             return self._has_skipped(steps, number, generator)
         self._left_to_redraw -= number
         if self._left_to_redraw >= 0:
-            fill(torch.empty_strided(result.shape, result.stride(), dtype=result.dtype), generator)
+            fill(torch.empty_strided(result.shape, result.stride(), dtype=result.dtype, device=_CPU), generator)
         return self._left_to_redraw >= 0
 
     def _tried(self, fill: "_Fill", result: torch.Tensor) -> tuple[int, int] | None:
         """Try how far a generator goes; None: not by a number of bytes."""
         first = _FEW - _GROUP + result.numel() % _GROUP
-        one, more = (_num_bytes(fill, torch.empty(number, dtype=result.dtype)) for number in (first, first + _GROUP))
+        one, more = (
+            _num_bytes(fill, torch.empty(number, dtype=result.dtype, device=_CPU)) for number in (first, first + _GROUP)
+        )
         return None if one is None or more is None else (one, more - one)
 
     def _has_skipped(self, steps: tuple[int, int], number: int, generator: torch.Generator) -> bool:
@@ -160,7 +163,7 @@ def _fill_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Fill 
     if func in _NORMALS:
         return lambda tensor, generator: tensor.normal_(generator=generator)
     if func in _ORDERS:
-        return lambda tensor, generator: torch.randperm(len(tensor), generator=generator)
+        return lambda tensor, generator: torch.randperm(len(tensor), generator=generator, device=_CPU)
     if func in _INTEGERS:
         bounds = [one for one in args if type(one) is int]
         low, high = bounds if len(bounds) > 1 else (0, *bounds)
@@ -184,7 +187,7 @@ def _generator_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Genera
 
 def _num_bytes(fill: _Fill, scratch: torch.Tensor) -> int | None:
     """Count the bytes that are drawn one by one for as much; None: the generator is never in the same state."""
-    generator, counting = torch.Generator(), torch.Generator()
+    generator, counting = torch.Generator(_CPU), torch.Generator(_CPU)
     generator.manual_seed(0)
     counting.manual_seed(0)
     fill(scratch, generator)
@@ -197,6 +200,6 @@ def _num_bytes(fill: _Fill, scratch: torch.Tensor) -> int | None:
 
 
 def _skip(number: int, generator: torch.Generator) -> None:
-    scratch = torch.empty(min(number, _CHUNK), dtype=torch.uint8)
+    scratch = torch.empty(min(number, _CHUNK), dtype=torch.uint8, device=_CPU)
     while number:
         number -= scratch[:number].random_(generator=generator).numel()

@@ -83,7 +83,7 @@ def _drawing(draws: Draws | None, original: Callable[..., Any]) -> Callable[...,
             shape, dtype = tuple(tensor.shape), tensor.dtype
 
             def draw() -> None:
-                original(torch.empty(shape, dtype=dtype), *args, generator=generator, **kwargs)
+                original(torch.empty(shape, dtype=dtype, device="cpu"), *args, generator=generator, **kwargs)
 
             draws.redraw(draw, tensor.numel(), generator)
         return tensor
