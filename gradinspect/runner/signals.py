@@ -39,6 +39,10 @@ _AT_ONCE_S = 1e-6  # the shortest time that a timer can have
 _INTERRUPTS = signal.default_int_handler
 
 
+def _drop(_number: int, _frame: object) -> None:
+    """Take a signal that nobody waits for any more."""
+
+
 class HeldSignals:
     """The paused timers and delayed signals of a program."""
 
@@ -55,6 +59,8 @@ class HeldSignals:
             wanted = self._wanted(number, program_handler(handler), ours)
             if wanted != handler:
                 self._theirs[number] = handler if ours is None else program_handler(handler)
+                if not callable(wanted):  # Python complains of a signal that waits and finds no handler
+                    set_handler(number, _drop)
                 set_handler(number, wanted)
 
     def release(self) -> None:
