@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from runs import gradinspect
 
 from gradinspect.runner.signals import ProgramSignals, held_signals
+from gradinspect.runner.waiting_handler import WaitingHandler
 
 needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
@@ -34,6 +36,25 @@ def test_a_signal_waits(caught: list[int]) -> None:
     assert caught == [signal.SIGUSR1]
     signal.raise_signal(signal.SIGUSR1)
     assert caught == [signal.SIGUSR1] * 2
+
+
+def test_a_signal_that_still_waits_is_not_complained_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its handler goes with the program, as that of a loader's workers: Python writes of one that finds none."""
+    complaints: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    ours = ProgramSignals()
+    try:
+        signal.signal(signal.SIGCHLD, WaitingHandler(lambda *_: None, lambda _: not is_over))
+        is_over = False
+        signal.raise_signal(signal.SIGCHLD)
+        ours.restore()
+        is_over = True
+        assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+    assert complaints == []
 
 
 @needs_timers
