@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import torch
 from msgspec.structs import replace
 
+from gradinspect.analyses.selection.node_numbers import NodeNumbers
 from gradinspect.graph import THREAD_SPAN, Edge, Graph
 from gradinspect.recording.threads.other_threads import OtherThreads
 from gradinspect.recording.transparency.release import park_wrappers
@@ -78,6 +79,10 @@ class Walk:
         self.is_in_creation_order = False
         self._reorder(self._together())
         return self.sequence_nrs.count(UNKNOWN_NR)
+
+    def known_numbers(self) -> NodeNumbers:
+        """Return the identities of the nodes whose thread is known; call `identify` first."""
+        return NodeNumbers(number for number in self.sequence_nrs if number < UNKNOWN_NR)
 
     def align(self, graph: Graph, roots: Iterable[Any]) -> None:
         """Bring the nodes into the order of a record that was made of the same graph, from the same roots."""

@@ -11,7 +11,7 @@ from gradinspect.graph import Graph, ModuleCall
 OUTERMOST = "model"  # without a variable of the user
 # A part of a path, or the end of one: `3`, `up3`. Other digits, leading zeros and more digits are a name.
 INDEX: Final = re.compile(r"(?<![^.\w])(?<!\d)(?:0|[1-9][0-9]{0,17})(?![^.])")
-_WRAPPED: Final = "_orig_mod"  # what a wrapper of torch.compile calls the module in it
+WRAPPED: Final = "_orig_mod"  # what a wrapper of torch.compile calls the module in it
 _INDICES: Final = re.compile(r"[\d*,-]+")  # also of a pattern: `*`, `0-3`, `0,2`
 
 
@@ -45,12 +45,12 @@ def shown_path(path: str, model: str = OUTERMOST) -> str:
 
 def without_wrappers(path: str) -> str:
     """Return a path without the parts that torch.compile adds around a module, `_orig_mod`."""
-    return ".".join(part for part in path.split(".") if part != _WRAPPED)
+    return ".".join(part for part in path.split(".") if part != WRAPPED)
 
 
 def is_wrapped(path: str) -> bool:
     """Return whether a path is that of a module in a wrapper of torch.compile, which is changed by its wrapper."""
-    return path.rpartition(".")[2] == _WRAPPED
+    return path.rpartition(".")[2] == WRAPPED
 
 
 def name_inside(name: str, path: str | None) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from gradinspect.analyses.selection.node_numbers import NodeNumbers
 from gradinspect.checks.evidence.in_place.stale import stale_values
 from gradinspect.checks.evidence.kept_graphs.holding import holding
 from gradinspect.checks.evidence.kept_graphs.kept_history import kept_history
@@ -31,7 +30,6 @@ from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.names.variables import LARGEST_CONTAINER, namespaces_from, num_unlisted
 from gradinspect.runner.engine import EngineCall
-from gradinspect.torch_api.nodes import UNKNOWN_NR
 
 
 class BeforeBackward:
@@ -143,7 +141,7 @@ class BeforeBackward:
             name=call.name,
             frame=backward_line(graph),
             root=graph.roots[0].name if graph.roots else None,
-            nodes=NodeNumbers(number for number in walked.walk.sequence_nrs if number < UNKNOWN_NR),
+            nodes=walked.walk.known_numbers(),
             clock=self._logs.recorder.next_number(),
             clocks=dict(self._logs.recorder.others.clocks()),
         )

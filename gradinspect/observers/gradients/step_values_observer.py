@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from gradinspect.analyses.diff.compiled import ComparedCall, Role, StepValue, StepValues, ValueKey
+from gradinspect.analyses.structure.call_names import is_wrapped, without_wrappers
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.rounding import OtherRoundings
 from gradinspect.observers.gradients.written_tensors import is_written, tensors_by_name
@@ -42,7 +43,6 @@ from gradinspect.torch_api.tensors import plain_tensors_only
 
 MOST_CALLS = 4
 _PART = 2**22  # elements at a time
-_WRAPPED = "_orig_mod"  # between a compiled module's path and that of what it wraps
 _NAMELESS = "unnamed "
 _save, _load = torch.save, torch.load
 
@@ -197,7 +197,7 @@ def _named(graph: Graph, leaves: dict[int, torch.Tensor]) -> dict[str, torch.Ten
             shape = ", ".join(map(str, leaf.shape))
             counts[shape] += 1
             name = f"{_NAMELESS}[{shape}]" + (f" {counts[shape]}" if counts[shape] > 1 else "")
-        found[name.replace(f"{_WRAPPED}.", "")] = leaf
+        found[without_wrappers(name)] = leaf
     return found
 
 
@@ -278,7 +278,7 @@ def _path(module: nn.Module, parents: dict[int, tuple[nn.Module, str]]) -> tuple
     while id(module) in parents and id(module) not in seen:
         seen.add(id(module))
         module, name = parents[id(module)]
-        if name != _WRAPPED:
+        if not is_wrapped(name):
             parts.append(name)
     return tuple(reversed(parts))
 

@@ -12,7 +12,6 @@ from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.threads.other_threads import OtherThreads
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
-from gradinspect.torch_api.nodes import UNKNOWN_NR
 
 REMEMBERED_CALLS = 16
 
@@ -31,7 +30,7 @@ class FreedGraphs:
             return
         walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
         walk.identify(self._threads)
-        numbers = NodeNumbers(number for number in walk.sequence_nrs if number < UNKNOWN_NR)
+        numbers = walk.known_numbers()
         walk.close()
         frame = call.frame
         where = "" if frame is None else f" ({line_name(frame.f_code.co_filename, line_at(frame))})"

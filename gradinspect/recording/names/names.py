@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from gradinspect.analyses.structure.call_names import WRAPPED
 from gradinspect.graph import LeafKind, Origin
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.names.variables import Variable
@@ -28,10 +29,10 @@ from gradinspect.torch_api.tensors import is_leaf
 _WRAPPERS = {
     "DistributedDataParallel": "module",
     "DataParallel": "module",
-    "OptimizedModule": "_orig_mod",
+    "OptimizedModule": WRAPPED,
     "FullyShardedDataParallel": "_fsdp_wrapped_module",
 }
-_WRAPPER_PARTS = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
+_WRAPPER_PARTS = frozenset((WRAPPED, "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
 
 NamedModule = tuple[str, nn.Module]
 
