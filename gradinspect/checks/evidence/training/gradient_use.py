@@ -74,6 +74,7 @@ class UsedParameter:
     unfrozen: int = 0
     steps_then: int = 0  # of all optimizers
     read: int = 0
+    readers: set[tuple[int, int]] = field(default_factory=set)  # the instructions of the program that did so
     is_exposed: bool = False  # its `.data` was read or set
     clipped: int = 0
     clip: int | None = None
@@ -261,6 +262,7 @@ class GradientUse:
         elif one is not None and is_user_file(frame.f_code.co_filename):
             self.time += 1
             one.read = self.time
+            one.readers.add((id(frame.f_code), frame.f_lasti))  # of a helper, whoever calls it
 
     def unfreeze(self, tensor: torch.Tensor) -> None:
         """Note that a parameter begins to require grad."""

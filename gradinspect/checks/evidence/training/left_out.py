@@ -3,7 +3,8 @@
 NOTE [Left out on purpose]
 A frozen backbone has `requires_grad` off, or is in eval mode, or was loaded; a target network is loaded or updated by
 hand; a critic has another optimizer; a model that is explained or attacked has no optimizer at all. What is left is a
-model of the program's own, made and trained from scratch as it seems, whose gradients nobody reads or clears.
+model of the program's own, made and trained from scratch as it seems, whose gradients nobody reads or clears, unless
+the same line does so for what is trained. Who clips them means them for a step.
 
 A part of a model that lies before the trained part, such as the backbone before a new head, may be kept as it is
 simply by not passing it to the optimizer, and a prompt or adapters may learn in a model of a library. But a decoder
@@ -11,7 +12,8 @@ behind an encoder that learns is meant to learn as well. So is a parameter of a 
 a layer behind one that learns, if twice as much of the model is trained as is not: groups that are made by names or
 types of layers leave such parameters out.
 
-Of several optimizers it is not known which one should have a model, unless two of them hold the same parameters.
+Of several optimizers, one that steps after the backward call that reaches a model should have it, or the second of two
+that hold the same parameters. To which of them a part of a model belongs is not known.
 """
 
 import sys
@@ -60,26 +62,59 @@ def left_out(
     """
     stepping = [one for one in optimizers if one.num_steps >= LEAST_CALLS]
     held = {key for one in stepping for key in one.holds()}
-    is_instead = not any(id(one.tensor()) in held for one in reached)
+    trained = [one for one in reached if id(one.tensor()) in held]
     twin = _twin(stepping)
-    if not stepping or (len(stepping) > 1 and not is_instead and twin is None):
-        return
-    optimizer = twin or stepping[0]
-    trained = [keys.keys() for root in roots if (keys := _keys(root)).keys() & held]
-    if not is_instead and not trained:
+    for part in _parts_left(left, trained, roots, held, loaded):
+        optimizer = twin or _optimizer_for(part, stepping, trained)
+        if optimizer is not None and (twin is None or part.is_whole):
+            yield LeftOut(part.name, part.parameters, optimizer, not trained, twin is not None)
+
+
+class _Part(NamedTuple):
+    """A model that no optimizer holds, or a part of one."""
+
+    name: str
+    parameters: list[UsedParameter]
+    is_whole: bool
+
+
+def _parts_left(
+    left: dict[int, UsedParameter],
+    trained: Sequence[UsedParameter],
+    roots: Sequence[nn.Module],
+    held: Collection[int],
+    loaded: Collection[int],
+) -> Iterator[_Part]:
+    models = [keys for root in roots if (keys := _keys(root).keys()) & held]
+    if trained and not models:
         return  # it optimizes tensors of another kind, such as an input
+    lines = {one.clearing for one in trained} - {None}
     for root in roots:
-        keys = _keys(root)
+        keys = _keys(root).keys()
         is_made_here = _is_of_user(root) and _trains_a_layer(root, held)
-        is_whole = not any(keys.keys() & others for others in trained)
-        if twin is not None and not is_whole:
-            continue
+        is_whole = not any(keys & others for others in models)
         for path, part in [("", root)] if is_whole else _left_parts(root, held):
             some = [left[key] for key in _keys(part) if key in left]
-            is_untouched = all(_is_untouched(one) and (is_instead or not one.cleared) for one in some)
-            is_meant = not is_whole and not (is_made_here and _is_behind(some, reached, keys.keys() & held))
+            is_untouched = all(_is_untouched(one) and (not trained or not _is_set_aside(one, lines)) for one in some)
+            is_meant = not is_whole and not (is_made_here and _is_behind(some, trained))
             if some and not is_meant and not _is_loaded(root, loaded) and _seems_trained(part) and is_untouched:
-                yield LeftOut(f"{type(part).__name__} {path}".rstrip(), some, optimizer, is_instead, twin is not None)
+                yield _Part(f"{type(part).__name__} {path}".rstrip(), some, is_whole)
+
+
+def _optimizer_for(
+    part: _Part, stepping: Sequence[SeenOptimizer], trained: Sequence[UsedParameter]
+) -> SeenOptimizer | None:
+    """Return the optimizer that should have a model. NOTE [Left out on purpose]."""
+    if len(stepping) < 2 or not trained:
+        return next(iter(stepping), None)
+    lines = {one.backward for one in part.parameters if part.is_whole} - {None}
+    after = {id(one.tensor()) for one in trained if one.stepped_after in lines}
+    return next((one for one in stepping if one.holds() & after), None)
+
+
+def _is_set_aside(one: UsedParameter, lines: Collection[int | None]) -> bool:
+    """Return whether the gradient of a parameter is cleared by itself, as of a model that is only gone through."""
+    return bool(one.cleared and not one.clipped and one.clearing not in lines)
 
 
 def left_in_layers(
@@ -127,13 +162,13 @@ def _left_parts(root: nn.Module, held: Collection[int]) -> Iterator[tuple[str, n
                 yield inside, child
 
 
-def _is_behind(some: Sequence[UsedParameter], reached: Sequence[UsedParameter], held: Collection[int]) -> bool:
+def _is_behind(some: Sequence[UsedParameter], trained: Sequence[UsedParameter]) -> bool:
     """Return whether parameters are read later than all trained ones of the same model, unlike the base of adapters."""
-    trained = [one.first_use for one in reached if id(one.tensor()) in held]
+    before = [one.first_use for one in trained]
     own = [one.first_use for one in some]
-    if not trained or not own or None in (*trained, *own):
+    if not before or not own or None in (*before, *own):
         return False
-    return min(one for one in own if one is not None) > max(one for one in trained if one is not None)
+    return min(one for one in own if one is not None) > max(one for one in before if one is not None)
 
 
 def _is_last_behind(some: Sequence[UsedParameter], reached: Sequence[UsedParameter], held: Collection[int]) -> bool:
@@ -176,7 +211,6 @@ def _is_untouched(one: UsedParameter) -> bool:
     return (
         isinstance(tensor, torch.Tensor)
         and one.num_reached >= LEAST_CALLS
-        and not one.read
         and not one.is_input
         and not one.is_exposed
         and known_version(tensor) == one.version

@@ -3,7 +3,9 @@
 NOTE [Unheld on purpose]
 A perceptual loss, a linear probe, an adversarial example and a critic all reach parameters that their optimizer does
 not hold. So a parameter counts only if the same model has others that an optimizer holds, and if it is hidden from
-`parameters()` in a plain list, dict or attribute, or became part of the model after the optimizer was made.
+`parameters()` in a plain list, dict or attribute, or became part of the model after the optimizer was made. One whose
+gradient the program reads may be trained by hand, unless it reads those that an optimizer holds there as well, as to
+log their norm.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -67,13 +69,14 @@ def unheld(
         pass_over: Counts what is not looked at.
     """
     held = {key for one in optimizers for key in one.holds()}
+    usual = set[tuple[int, int]]().union(*(one.readers for one in reached if id(one.tensor()) in held))
     left = {
         id(tensor): one
         for one in reached
         if (tensor := one.tensor()) is not None
         and (id(tensor) not in held or one.is_forgotten)
         and tensor.requires_grad
-        and not one.read
+        and one.readers <= usual
     }
     if left:  # an optimizer may have been copied or loaded, and never stepped
         held = {id(tensor) for optimizer in live_optimizers() for tensor in held_by(optimizer)}

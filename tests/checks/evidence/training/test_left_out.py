@@ -82,11 +82,28 @@ def test_a_part_that_is_not_to_learn(change: Callable[[Pair], object]) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"num_reached": 1}, {"read": 1}, {"is_input": True}, {"is_exposed": True}, {"version": 9}, {"cleared": 1}],
+    [{"num_reached": 1}, {"is_input": True}, {"is_exposed": True}, {"version": 9}],
 )
 def test_parameters_that_somebody_uses(fields: dict[str, Any]) -> None:
-    """Whose gradient is read, asked for or cleared, or that change, or were reached once."""
+    """Whose gradient is asked for, or that change, or were reached once."""
     assert of_pair(**fields) == []
+
+
+def cleared(trained: int | None, other: int, **fields: Any) -> bool:
+    """Clear the gradients of a model that learns and of another one on some lines; return if the other one is found."""
+    model, alone = nn.Linear(2, 2), nn.Linear(2, 2)
+    held = [used(one, 3, cleared=trained is not None, clearing=trained) for one in model.parameters()]
+    left = [used(one, 5, cleared=1, clearing=other, **fields) for one in alone.parameters()]
+    by_id = {id(one.tensor()): one for one in left}
+    return bool(list(left_out(by_id, [*held, *left], [model, alone], [optimizer_of(model)], set())))
+
+
+def test_gradients_that_are_cleared() -> None:
+    """By themselves, as those of what is only gone through; but not together with others, or if they are clipped."""
+    assert not cleared(7, 8)
+    assert not cleared(None, 8)
+    assert cleared(8, 8)
+    assert cleared(7, 8, clipped=1)
 
 
 def test_what_lies_before_the_trained_part_may_be_kept_as_it_is() -> None:
@@ -137,11 +154,29 @@ def test_it_is_known_which_optimizer_should_have_it() -> None:
 
     assert found([model, other], [], uses) == []
     assert found([model, other], [idle], uses) == []
-    assert found([model, other], [one, two], uses) == []
+    assert found([model, other], [one, two], uses) == []  # none is seen to step after the call that reaches it
     assert found([model, other], [one, idle], uses) == [("Linear", 2, False)]
     assert found([model], [two, two], {model: 3}) == [("Linear", 2, True)]
     assert found([model, other], [one, optimizer_of(model)], uses) == [("Linear", 2, False)]
     assert found([Pair()], [one, optimizer_of(model)], uses) == []
+
+
+def test_one_of_several_optimizers_steps_after_the_call_that_reaches_a_model() -> None:
+    """It should have it, but it is not known of a part of a model that others train."""
+    first, second, alone, pair = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2), Pair()
+
+    def optimizers(trained: nn.Module, left: nn.Module, after: int) -> list[SeenOptimizer]:
+        both = [optimizer_of(first), optimizer_of(trained)]
+        held = [used(one, 3, stepped_after=4) for one in first.parameters()]
+        held += [used(one, 3, stepped_after=after) for one in trained.parameters()]
+        part = {id(one): used(one, 7, backward=5) for one in left.parameters()}
+        roots = [first, pair if left is pair.decoder else trained, alone]
+        every = left_out(part, [*held, *part.values()], roots, both, set())
+        return [both[1]] if [one.optimizer for one in every] == [both[1]] else []
+
+    assert optimizers(second, alone, 5)
+    assert not optimizers(second, alone, 6)
+    assert not optimizers(pair.encoder, pair.decoder, 5)
 
 
 def test_an_optimizer_of_an_input_trains_no_model() -> None:
@@ -201,7 +236,7 @@ def in_layers(*modules: str, change: Callable[[nn.Module], object] = lambda _mod
 def test_a_parameter_of_a_layer_that_learns_otherwise() -> None:
     """If nobody uses its gradient, and the layer is in train mode."""
     assert in_layers("rnn", "out") == ["rnn.bias_hh_l0"]
-    assert in_layers("rnn", "out", read=1) == []
+    assert in_layers("rnn", "out", is_input=True) == []
     assert in_layers("rnn", "out", change=lambda model: model.eval()) == []
     assert in_layers("out") == []
 
