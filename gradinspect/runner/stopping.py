@@ -46,6 +46,7 @@ from typing import Any, Self
 
 from gradinspect.own_threads import start_thread
 from gradinspect.recording.frames import RUNNERS
+from gradinspect.runner.delays import undelayed
 from gradinspect.runner.ending import end_process
 from gradinspect.runner.endless_waits import endless_wait_of
 from gradinspect.runner.quiet_stops import leave_out_stops
@@ -127,15 +128,17 @@ class Stopper:
         """Stop the main thread in a while, wherever it is then. NOTE [A stop from another thread].
 
         Args:
-            seconds: By the clock on the wall.
+            seconds: By the clock on the wall, without those for which a busy machine lets it wait.
             may_stop: Asked then, in a thread of ours.
         """
         start_thread(self._stop_after, seconds, may_stop)
 
     def _stop_after(self, seconds: float, may_stop: Callable[[], bool]) -> None:
-        if self._until_end.acquire(timeout=seconds):
-            self._until_end.release()
-            return
+        end = undelayed() + seconds
+        while (left := end - undelayed()) > 0:
+            if self._until_end.acquire(timeout=max(left, _PAUSE_S)):
+                self._until_end.release()
+                return
         if not self.is_stopping and may_stop():
             self._begin()
             self._wake_main()

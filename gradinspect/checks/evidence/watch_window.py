@@ -7,7 +7,8 @@ others is back by then, and a single call before the loop is not waited for.
 
 NOTE [A clock of work]
 The processor time of the thread that calls backward does not depend on what else the machine does, so that neither does
-the verdict. What it waits for, such as data, is limited by the clock on the wall.
+the verdict. What it waits for, such as data, is limited by the clock on the wall, without the time for which a busy
+machine lets it wait.
 
 NOTE [Cheap calls]
 When all is known and nothing was found, more calls are watched until the time is over: the training that follows a
@@ -27,10 +28,12 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
+from gradinspect.runner.delays import delay_s
+
 LEAST_CALLS = 2  # a second iteration shows what the first one left behind
 MOST_CALLS = 100
 MOST_SECONDS = 10.0  # of this thread's work, after the least number of calls: NOTE [A clock of work]
-MOST_WAITING = 30.0  # seconds by the clock on the wall
+MOST_WAITING = 30.0  # seconds by the clock on the wall: NOTE [A clock of work]
 CHEAP_CALLS = 600
 FEW_CALLS = 12  # where something was found, or something else is to be measured after them
 CLOSE_CALLS = 60  # of a training, before those that repeat them are only counted: NOTE [Repeated calls]
@@ -53,6 +56,7 @@ class WatchWindow:
         now: Callable[[], float] = time.monotonic,
         worked: Callable[[], float] = time.thread_time,
         *,
+        delayed: Callable[[], float] = delay_s,
         cheap_calls: int | None = None,
     ) -> None:
         """Start before the first call.
@@ -64,6 +68,7 @@ class WatchWindow:
             has_found: Whether something is wrong for certain.
             now: The clock on the wall, in seconds.
             worked: The processor time of this thread, in seconds. NOTE [A clock of work].
+            delayed: For how long the machine has let the program wait.
             cheap_calls: How many are watched although all is known; by default CHEAP_CALLS.
         """
         self._num_requested = num_calls
@@ -72,11 +77,12 @@ class WatchWindow:
         self._has_found = has_found
         self._now = now
         self._worked = worked
+        self._delayed = delayed
         self._cheap_calls = CHEAP_CALLS if cheap_calls is None else cheap_calls
         self._num_calls = 0
         self._phases: dict[Hashable, tuple[int, int]] = {}  # the number of its first call, and how many there were
         self._since: float | None = None  # when the least number of calls was reached
-        self._worked_then = 0.0
+        self._worked_then = self._delayed_then = 0.0
         self._limit: str | None = None  # that was reached
         self._num_trainings = 1
         self._num_before = 0  # calls before the latest training that has time of its own
@@ -98,7 +104,7 @@ class WatchWindow:
         self._phases[phase] = first, count + 1
         if self._num_requested is not None or self._num_calls != LEAST_CALLS:
             return False
-        self._since, self._worked_then = self._now(), self._worked()
+        self._begin_to_time()
         return True
 
     def may_rest(self) -> bool:
@@ -146,8 +152,12 @@ class WatchWindow:
             return False
         self._num_trainings += 1
         self._num_before = self._num_calls
-        self._since, self._worked_then, self._allowance, self._num_timed = self._now(), self._worked(), None, 0
+        self._begin_to_time()
+        self._allowance, self._num_timed = None, 0
         return True
+
+    def _begin_to_time(self) -> None:
+        self._since, self._worked_then, self._delayed_then = self._now(), self._worked(), self._delayed()
 
     def has_passed_all(self) -> bool:
         """Return whether to stop although calls are only counted."""
@@ -195,7 +205,10 @@ class WatchWindow:
             return self._end(
                 f"{MOST_SECONDS:.0f} seconds of work" if is_time else f"{self._num_calls:,} backward calls"
             )
-        return self._now() - self._since >= MOST_WAITING and self._end(f"{MOST_WAITING:.0f} seconds")
+        waited = self._now() - self._since
+        if waited >= MOST_WAITING:  # the delay is not read before that is needed
+            waited -= self._delayed() - self._delayed_then
+        return waited >= MOST_WAITING and self._end(f"{MOST_WAITING:.0f} seconds")
 
     def timed_out(self, seconds: float) -> None:
         """Note that no second call came within some seconds."""

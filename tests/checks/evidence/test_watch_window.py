@@ -126,6 +126,19 @@ def test_the_time_is_that_of_its_own_work(worked: float, waited: float, limit: s
     )
 
 
+def test_a_busy_machine_ends_it_no_earlier() -> None:
+    """The time for which the program could have run and did not is no waiting of its own."""
+    clock, delay = [100.0], [20.0]
+    window = WatchWindow(None, now=lambda: clock[0], worked=lambda: 0.0, delayed=lambda: delay[0])
+    for _ in range(2):
+        window.called("A")
+    clock[0], delay[0] = clock[0] + MOST_WAITING + 9, delay[0] + 10
+    before = window.is_over()
+    clock[0] += 1
+
+    assert (before, window.is_over()) == (False, True)
+
+
 @pytest.mark.parametrize(("num_calls", "is_complete"), [(None, True), (1, False), (2, True), (3, True)])
 def test_one_call_shows_nothing_that_the_next_would(num_calls: int | None, *, is_complete: bool) -> None:
     """Nor is more asked for than a number of calls."""

@@ -262,7 +262,7 @@ class GradientUse:
         elif one is not None and is_user_file(frame.f_code.co_filename):
             self.time += 1
             one.read = self.time
-            one.readers.add((id(frame.f_code), frame.f_lasti))  # of a helper, whoever calls it
+            one.readers.add((id(frame.f_code), frame.f_lasti))  # one of a helper may read all
 
     def unfreeze(self, tensor: torch.Tensor) -> None:
         """Note that a parameter begins to require grad."""

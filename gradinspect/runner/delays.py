@@ -1,0 +1,32 @@
+"""How long the machine has let the program wait while it could have run.
+
+What is limited by the clock on the wall would otherwise end earlier on a busy machine than on an idle one.
+"""
+
+from os import O_RDONLY, close, read
+from os import open as open_file
+from time import monotonic
+
+_NS_PER_S = 1_000_000_000
+_STATISTICS = "/proc/self/schedstat"  # of the main thread: ns that it ran, ns that it was ready and did not, turns
+_MOST_BYTES = 200
+
+
+def delay_s() -> float:
+    """Return the seconds for which the main thread was ready and did not run; 0 where the system does not count them.
+
+    Source: Linux Documentation/scheduler/sched-stats.rst.
+    """
+    try:
+        file = open_file(_STATISTICS, O_RDONLY)
+        try:
+            return int(read(file, _MOST_BYTES).split()[1]) / _NS_PER_S
+        finally:
+            close(file)
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def undelayed() -> float:
+    """Return the time of a clock that stands still meanwhile."""
+    return monotonic() - delay_s()
