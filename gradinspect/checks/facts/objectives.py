@@ -25,6 +25,7 @@ class RewardMinimized(Record, frozen=True, kw_only=True):
     """A loss adds the product of a log-probability and a reward, without a minus."""
 
     factor: str  # the reward, as the program writes it
+    is_ratio: bool = False  # it is multiplied by the ratio of a probability to an earlier one
     used: Frame | None = None
     backward: Frame | None = None
 

@@ -56,7 +56,9 @@ def objective_facts(calls: Sequence[Call], root: Read, known: LossContext, backw
         )  # fmt: skip
     products = list(rewarded_losses(calls, root, code_of))
     for product in products if products and _is_minimized() else ():
-        yield RewardMinimized(factor=product.factor, used=line(product.number), backward=backward)
+        yield RewardMinimized(
+            factor=product.factor, is_ratio=product.is_ratio, used=line(product.number), backward=backward
+        )
     for target in chosen_targets(calls, root, known.is_held):
         yield AttachedTarget(
             op=calls[target.choice].name, made=line(target.target), used=line(target.used), backward=backward

@@ -5,6 +5,7 @@ A policy learns by -log_prob * reward: an optimizer makes its loss smaller, so w
 what was rewarded. A cost has no minus, and numbers do not say which of the two they are; but a program that calls
 something a reward, a return or an advantage wants more of it. So the factor must be called so where it is multiplied,
 and nothing on its way may turn it around. A factor that is a number of Python may be negative: nothing is said of it.
+The ratio to an earlier policy, exp(log_prob - before), grows with the log-probability, also if it is clipped.
 """
 
 import ast
@@ -17,8 +18,10 @@ from gradinspect.checks.rewriting import statements_of
 
 _SAME_SIGN = frozenset((
     "mean", "sum", "stack", "cat", "squeeze", "unsqueeze", "view", "reshape", "flatten", "getitem", "add", "radd",
-    "iadd", "div", "truediv", "true_divide", "clone", "nanmean",
+    "iadd", "div", "truediv", "true_divide", "clone", "nanmean", "min", "minimum", "max", "maximum", "clamp", "clip",
 ))  # fmt: skip
+_REDUCTIONS = frozenset(("mean", "sum", "nanmean"))
+_GROWS = _SAME_SIGN | frozenset(("exp",))
 _NEGATES = frozenset(("neg", "negative"))
 _TURNS = _NEGATES | {"sub", "rsub"}
 _REWARDS = ("reward", "return", "advantage")
@@ -29,8 +32,9 @@ _SCORING = ".log_prob("
 class Rewarded(NamedTuple):
     """A product of a log-probability and a reward that a loss has without a minus."""
 
-    number: int  # the call
+    number: int  # the call; of a ratio, the one that takes the mean
     factor: str  # as the program writes it
+    is_ratio: bool = False  # to the probability under an earlier policy
 
 
 def rewarded_losses(calls: Sequence[Call], root: Read, code_of: Callable[[int], str]) -> Iterator[Rewarded]:
@@ -41,55 +45,75 @@ def rewarded_losses(calls: Sequence[Call], root: Read, code_of: Callable[[int], 
         root: The loss.
         code_of: The line of the program that made a call.
     """
-    for number, sign in _products(calls, root):
-        first, second = calls[number].reads
+    found = dict[Rewarded, None]()  # products of one mean are one mistake
+    for product in _products(calls, root):
+        first, second = calls[product.number].reads
         score, reward = (first, second) if first.is_live else (second, first)
-        factor = _factor(code_of(number))
+        factor = _factor(code_of(product.number))
         if factor is None or _is_turned(calls, reward, code_of):
             continue
-        inner = _sign_of_score(calls, score, code_of)
-        if inner is not None and sign * inner > 0:
-            yield Rewarded(number, factor)
+        inner = _score(calls, score, code_of)
+        if inner is not None and product.sign * inner.sign > 0:
+            found[Rewarded(product.mean if inner.is_ratio else product.number, factor, inner.is_ratio)] = None
+    yield from found
 
 
-def _products(calls: Sequence[Call], root: Read) -> Iterator[tuple[int, int]]:
-    """Yield the products of something with a graph and something without, with the sign that the loss gives them."""
-    todo, seen = [(root, 1)], {OUTSIDE}
+class _Product(NamedTuple):
+    """A product, and how a loss has it."""
+
+    number: int
+    sign: int
+    mean: int  # the call that takes its mean or its sum; if there is none, the product
+
+
+class _Score(NamedTuple):
+    """How a product has a log-probability."""
+
+    sign: int
+    is_ratio: bool
+
+
+def _products(calls: Sequence[Call], root: Read) -> Iterator[_Product]:
+    """Yield the products of something with a graph and something without."""
+    todo, seen = [(root, 1, OUTSIDE)], {OUTSIDE}
     while todo:
-        read, sign = todo.pop()
+        read, sign, mean = todo.pop()
         if not read.leads_back or read.call in seen:
             continue
         seen.add(read.call)
         call = calls[read.call]
         name = call.name.strip("_")
+        mean = read.call if name in _REDUCTIONS else mean
         if name in PRODUCTS and len(call.reads) == 2:
             if {one.is_live for one in call.reads} == {True, False}:
-                yield read.call, sign
-        elif name in _NEGATES:
-            todo += [(one, -sign) for one in call.reads]
-        elif name == "sub" and call.reads:
-            todo += [(call.reads[0], sign), *((one, -sign) for one in call.reads[1:])]
+                yield _Product(read.call, sign, read.call if mean == OUTSIDE else mean)
+        elif name in _NEGATES | {"sub"}:
+            todo += [(one, sign if name == "sub" and place == 0 else -sign, mean)
+                     for place, one in enumerate(call.reads)]  # fmt: skip
         elif name in _SAME_SIGN:
-            todo += [(one, sign) for one in call.reads]
+            todo += [(one, sign, mean) for one in call.reads]
 
 
-def _sign_of_score(calls: Sequence[Call], read: Read, code_of: Callable[[int], str]) -> int | None:
-    """Return the sign that a product gives a log-probability; None if it has none, or it is not known.
+def _score(calls: Sequence[Call], read: Read, code_of: Callable[[int], str]) -> _Score | None:
+    """Return how a product has a log-probability; None if it has none, or its sign is not known.
 
     Some distributions compute a log-probability as the negative of something, on the line that asks for it: there, only
     a minus that the program writes counts, once.
     """
-    sign = 1
+    sign, is_ratio = 1, False
     while read.leads_back and read.call != OUTSIDE:
         call, code = calls[read.call], code_of(read.call)
-        is_negated = call.name.strip("_") in _NEGATES
+        name = call.name.strip("_")
         if _SCORING in code:
-            minus = _minus(code) if is_negated else 1
-            return None if minus is None else sign * minus
-        if not is_negated and call.name.strip("_") not in _SAME_SIGN:
+            minus = _minus(code) if name in _NEGATES else 1
+            return None if minus is None else _Score(sign * minus, is_ratio)
+        live = [place for place, one in enumerate(call.reads) if one.leads_back]
+        if name in _NEGATES or (name == "sub" and live == [1]):
+            sign = -sign
+        elif name not in _GROWS and (name != "sub" or live != [0]):
             return None
-        sign = -sign if is_negated else sign
-        read = next((one for one in call.reads if one.leads_back), Read())
+        is_ratio = is_ratio or name == "exp"
+        read = call.reads[live[0]] if live else Read()
     return None
 
 

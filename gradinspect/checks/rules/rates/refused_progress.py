@@ -12,8 +12,9 @@ REFUSED = Rule(
     summary="ReduceLROnPlateau is told a loss in mode 'max', or an accuracy in mode 'min'.",
     explanation="ReduceLROnPlateau(mode='min'), the default, wants a number that falls, and mode='max' one that rises. "
     "In the wrong mode each improvement counts as none: after `patience` calls the learning rate is divided, again and "
-    "again, while training goes well. Reported if the name of the number says which way it is to move, three new best "
-    "values were refused, and at most half as many numbers were taken for progress.",
+    "again, while training goes well. Reported if the name of the number says which way it is to move, or that of what "
+    "it is computed from, three new best values were refused, and at most half as many numbers were taken for "
+    "progress.",
     change="""\
   import torch
   from torch import nn

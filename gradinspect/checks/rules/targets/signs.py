@@ -18,7 +18,7 @@ SIGN = Rule(
     "such term, its sign was the wrong one in each call, all that it reaches are parameters, and no optimizer "
     "maximizes. Silent where the program also has a backward of another kind, as one with an adversary has. Also "
     "reported where a loss adds what log_prob() returned times what the program calls a reward, a return or an "
-    "advantage, without a minus: the policy makes less likely what was rewarded.",
+    "advantage, without a minus, or the ratio of PPO times that: the policy makes less likely what was rewarded.",
     change="""\
   import torch
   from torch import nn
@@ -61,12 +61,15 @@ def sign_findings(fact: WrongSign) -> Iterator[Finding]:
 def reward_findings(fact: RewardMinimized) -> Iterator[Finding]:
     """Report a policy that learns to avoid what is rewarded."""
     where = line_of(fact.used)
+    score = "a ratio of probabilities" if fact.is_ratio else "a log-probability"
+    remedy = f"Change the sign of the product at {where}: the loss of a policy is -log_prob * {fact.factor}."
+    if fact.is_ratio:
+        remedy = f"Change the sign of what {where} adds up: the loss of a policy is -mean(ratio * {fact.factor})."
     yield SIGN.finding(
-        text=f"{fact.factor} is what the policy is to get more of, and the loss adds its product with a "
-        f"log-probability ({where}). An optimizer makes the loss smaller, so actions become less likely the larger "
-        f"{fact.factor} is.",
+        text=f"{fact.factor} is what the policy is to get more of, and the loss adds its product with {score} "
+        f"({where}). An optimizer makes the loss smaller, so actions become less likely the larger {fact.factor} is.",
         places=(*place_of("loss", fact.used), *place_of("backward", fact.backward)),
-        remedy=f"Change the sign of the product at {where}: the loss of a policy is -log_prob * {fact.factor}.",
+        remedy=remedy,
         subjects=(fact.factor,),
     )
 

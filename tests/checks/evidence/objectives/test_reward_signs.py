@@ -67,3 +67,31 @@ def test_a_minus_before_the_log_probability(scored: str, op: str, expected: list
 def test_a_reward_that_is_turned_around(turned: str, expected: list[str]) -> None:
     """A negated one is a cost, and what is subtracted from an estimate is one, too."""
     assert found("x = lp * adv", turned=turned) == expected
+
+
+@pytest.mark.parametrize(
+    ("steps", "last", "expected"),
+    [
+        (["sub", "exp"], "minimum", ["adv"]),
+        (["sub", "exp", "clamp"], "mean", ["adv"]),
+        (["rest", "exp"], "minimum", []),
+        (["both", "exp"], "minimum", []),
+        (["sub", "exp"], "neg", []),
+        (["sub", "sigmoid"], "mean", []),
+    ],
+)
+def test_a_ratio_to_an_earlier_policy(steps: list[str], last: str, expected: list[str]) -> None:
+    """It grows with the log-probability that something was subtracted from, and shrinks with one that is subtracted."""
+    calls, lines = [Call("sum", (_PARAMETER,))], [SCORED]
+    for step in steps:
+        live, other = Read(call=len(calls) - 1, is_live=True), Read()
+        reads = {"sub": (live, other), "rest": (other, live), "both": (live, live)}.get(step, (live,))
+        calls.append(Call("sub" if step in ("rest", "both") else step, reads))
+        lines.append("ratio = (lp - before).exp()")
+    for name, reads in (("mul", (Read(call=len(steps), is_live=True), Read())),
+                        (last, (Read(call=len(steps) + 1, is_live=True),))):  # fmt: skip
+        calls.append(Call(name, reads))
+    lines += ["x = ratio * adv", "loss = x"]
+    root = Read(call=len(calls) - 1, is_live=True)
+
+    assert [one.factor for one in rewarded_losses(calls, root, lines.__getitem__)] == expected

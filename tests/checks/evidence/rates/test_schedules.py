@@ -55,6 +55,57 @@ def test_a_name_says_which_way_a_number_goes(tmp_path: Path, text: str, expected
     assert told_at(str(file), 1) is None
 
 
+SOURCE = """
+measure = nn.MSELoss()
+twice = first()
+twice = second()
+def evaluate(model):
+    total = 0.0
+    for x, y in batches:
+        total += measure(model(x), y).item() * len(x)
+    return total / len(batches)
+def right(model):
+    correct = 0
+    return correct / 9
+def several(model):
+    return total, correct
+def turned(model):
+    total = 0.0
+    total -= measure(model(x), y)
+    return total
+def here(model):
+    value = measure(model(x), y)
+    scheduler.step(value.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("evaluate(model)", "falls"),
+        ("measure(model(x), y).item()", "falls"),
+        ("right(model)", "rises"),
+        ("several(model)", None),
+        ("turned(model)", None),
+        ("-evaluate(model)", None),
+        ("evaluate(model) * -1", None),
+        ("twice(model)", None),
+        ("elsewhere(model)", None),
+    ],
+)
+def test_what_a_number_is_made_of_says_so_as_well(tmp_path: Path, text: str, expected: str | None) -> None:
+    """A loss that is called, what a function returns, and what is added to its sum."""
+    file = tmp_path / "train.py"
+    file.write_text(f"{SOURCE}value = {text}\nscheduler.step(value)\n")
+    line = len(file.read_text().splitlines())
+    given, inside = told_at(str(file), line), told_at(str(file), line - 2)
+
+    assert given is not None
+    assert inside is not None
+    assert direction(str(file), given) == expected
+    assert direction(str(file), inside) == "falls"
+
+
 def refused(monkeypatch: pytest.MonkeyPatch, mode: Any, values: list[Any], name: str, **options: Any) -> str | None:
     """Tell a scheduler some numbers, and return the name of what was refused."""
     scheduler, log = ReduceLROnPlateau(optimizer(), mode, **options), PlateauLog("train.py", 3)

@@ -28,3 +28,12 @@ def test_a_reward_that_is_minimized_is_named() -> None:
     assert found.code == "GI327"
     assert found.text.endswith("so actions become less likely the larger adv is.")
     assert found.remedy == "Change the sign of the product at train.py:7: the loss of a policy is -log_prob * adv."
+
+
+def test_a_ratio_is_no_log_probability() -> None:
+    """A minus belongs where its mean is taken, since the smaller one of two products was chosen before."""
+    used = Frame(file="train.py", line=7, code="loss = torch.min(first, second).mean()")
+    (found,) = reward_findings(RewardMinimized(factor="adv", is_ratio=True, used=used))
+
+    assert "the loss adds its product with a ratio of probabilities (train.py:7)" in found.text
+    assert found.remedy.startswith("Change the sign of what train.py:7 adds up: ")
