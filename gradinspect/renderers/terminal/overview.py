@@ -166,7 +166,7 @@ class OverviewPage(Page):
 
     def _block(self, paths: Sequence[str], class_name: str, model: str, gap: str = GAP) -> str:
         """Name equal blocks, or one module: `h.0-11  Block ×12`."""
-        times = f" {'×' if self.unicode else 'x'}{len(paths):,}" if len(paths) > 1 else ""
+        times = f" {self.times(len(paths))}".rstrip()
         beside = class_beside(paths[0], class_name)
         return f"{shown_path(name_by_indices(paths), model)}{gap if beside else ''}{beside}{times}"
 

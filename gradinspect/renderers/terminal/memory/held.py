@@ -118,7 +118,7 @@ class MemoryPage(Page):
     def _module_rows(
         self, module: ModuleBytes, guide: str, below: str, depth: int | None
     ) -> Iterator[tuple[str, ModuleBytes]]:
-        times = f"{'×' if self.unicode else 'x'}{module.copies:,}" if module.copies > 1 else ""
+        times = self.times(module.copies)
         class_name = class_beside(module.label, module.class_name)
         words = (self.visible(module.label), self.visible(class_name), times)
         yield guide + GAP.join(filter(None, words)), module
