@@ -109,7 +109,7 @@ def memory_page(graph: Graph, memory: Memory, *, max_rows: int | None = None, wi
     if graph.modules:
         tree = module_tree(graph, memory)
         depth = fitting_depth(tree, max_rows or MAX_MODULE_ROWS)
-        rows = page.modules(tree, memory.extra_bytes, depth)
+        rows = page.modules(tree, memory.extra_bytes, depth, graph.model_name)
     else:
         shown, rest = left_out(rows_by_operator(graph, memory), max_rows)
         rows = page.table("operator", shown, rest, memory.extra_bytes)

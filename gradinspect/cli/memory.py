@@ -219,7 +219,7 @@ def _page(
         tree = sorted_modules(module_tree(graph, measured, folds=not options.full), options.sort)
         tree = tree if options.top is None else largest_modules(tree, options.top)
         depth = options.depth if options.depth is not None or options.full else fitting_depth(tree, MAX_MODULE_ROWS)
-        yield from page.modules(tree, total, depth)
+        yield from page.modules(tree, total, depth, graph.model_name)
     else:
         rows, rest = left_out(_rows(graph, measured, options), options.top)
         if options.by == "line":

@@ -3,7 +3,8 @@
 What comes in: added, removed and changed nodes. What goes out: rows such as `h.0-11.attn: + CloneBackward0 x12`.
 
 NOTE [Numbers of a row]
-Where only numbers differ, as the rows that each expert got, changes are one row, too: `[18..39, 32]`.
+Where only numbers differ, as the rows that each expert got, changes are one row, too: `[18..39, 32]`; and so where a
+change names what is in its module, whose number is that of the module: `h.0-11.norm.weight → None`.
 """
 
 import math
@@ -20,6 +21,7 @@ from gradinspect.analyses.structure.name_folding import (
     OddOne,
     alike,
     fold_names,
+    name_by_indices,
     name_of_all,
     named_odd_one,
     numbers_between,
@@ -28,6 +30,7 @@ from gradinspect.analyses.structure.name_folding import (
 from gradinspect.graph import Node, TensorInfo, source_of
 
 _WITH_NUMBERS: Final = ("shape", "saved")  # those in a line of code are no sizes
+_WITH_NAMES: Final = ("inputs", "module")
 
 
 class _Change(NamedTuple):
@@ -152,21 +155,33 @@ def _grouped(changes: Iterable[_Change]) -> Iterator[tuple[str | None, list[_Cha
 
 
 def _by(changes: Iterable[_Change], look: Callable[[_Change], Hashable]) -> Iterable[list[_Change]]:
-    return alike(changes, lambda change: (change.path,), lambda change: (change.what, change.is_module, look(change)))
+    return alike(
+        changes,
+        lambda change: (change.path, *(name for detail in change.details for name in _names(detail))),
+        lambda change: (change.what, change.is_module, look(change)),
+    )
+
+
+def _names(detail: Detail) -> Iterator[str | None]:
+    """Yield what a change names on both sides: a parameter of a module, or a module. A class has no dot in its name."""
+    for text in (detail.before, detail.after):
+        yield text if detail.field in _WITH_NAMES and "." in text else None
 
 
 def _without_numbers(detail: Detail) -> Detail:
-    if detail.field not in _WITH_NUMBERS:
-        return detail
-    return msgspec.structs.replace(detail, before=without_numbers(detail.before), after=without_numbers(detail.after))
+    if detail.field in _WITH_NUMBERS:
+        return Detail(detail.field, detail.name, without_numbers(detail.before), without_numbers(detail.after))
+    before, after = _names(detail)
+    return Detail(detail.field, detail.name, "" if before else detail.before, "" if after else detail.after)
 
 
 def _together(*details: Detail) -> Detail:
-    """Write details that differ in numbers as one, with the least and the greatest of each."""
-    if len(set(details)) == 1:
-        return details[0]
+    """Write details that differ in numbers as one: the least and the greatest of each, or the names of all."""
+    write = numbers_between if details[0].field in _WITH_NUMBERS else name_by_indices
     texts = ([getattr(detail, side) for detail in details] for side in ("before", "after"))
-    return Detail(details[0].field, details[0].name, *map(numbers_between, texts))
+    return Detail(
+        details[0].field, details[0].name, *(write(side) if len(set(side)) > 1 else side[0] for side in texts)
+    )
 
 
 def _outermost_lost(reading: Reading, call: int | None, lost: set[int]) -> int | None:

@@ -9,7 +9,7 @@ from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages
 from gradinspect.analyses.selection.rows import IN_ORDER, Fields, check_sort, sorted_rows
 from gradinspect.analyses.structure.call_names import INDEX
-from gradinspect.analyses.structure.name_folding import alike, name_by_indices, pattern_of
+from gradinspect.analyses.structure.name_folding import OddOne, alike, name_by_indices, named_odd_one, pattern_of
 from gradinspect.graph import Graph, Record, module_name
 
 MAX_DEPTH = 100
@@ -24,6 +24,7 @@ class ModuleBytes(Record, frozen=True, kw_only=True):
     class_name: str
     copies: int = 1
     between: tuple[int, int] = (0, 0)  # the least and the greatest total of modules that are merged to one row here
+    odd_one: OddOne | None = None  # of modules that are merged to one row, by their totals
     own_bytes: int = 0  # of nodes that are in no submodule
     total_bytes: int = 0  # with submodules: own bytes of all rows add up, totals are nested
     only_bytes: int = 0  # kept by nothing else: freed without this module
@@ -185,6 +186,7 @@ def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
         class_name=first.class_name,
         copies=sum(module.copies for module in modules),
         between=_range(modules),
+        odd_one=named_odd_one([module.path for module in modules], [module.total_bytes for module in modules]),
         own_bytes=sum(module.own_bytes for module in modules),
         total_bytes=sum(module.total_bytes for module in modules),
         only_bytes=sum(module.only_bytes for module in modules),

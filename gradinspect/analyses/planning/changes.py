@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.analyses.structure.call_names import INDEX, shown_path
 from gradinspect.analyses.structure.name_folding import name_by_indices, pattern_of
 from gradinspect.graph import Record
 from gradinspect.units import parse_whole
@@ -83,7 +83,8 @@ class _OnBlock(_Change, frozen=True):
         """Name the modules that are changed, and say how many of the block they are: `h.0-2 Block x3 of 5`."""
         number = len(self.paths)
         of = f" of {self.num_alike}" if number != self.num_alike else ""
-        return f"{name_by_indices(self.paths)} {self.class_name}{f' {times}{number}{of}' if self.num_alike > 1 else ''}"
+        count = f" {times}{number}{of}" if self.num_alike > 1 else ""
+        return f"{shown_path(name_by_indices(self.paths))} {self.class_name}{count}"
 
 
 class Checkpoint(_OnBlock, frozen=True, tag="checkpoint"):
@@ -116,7 +117,7 @@ class CheckpointSegments(_Change, frozen=True, tag="checkpoint segments"):
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it is one module
         """Say what it changes."""
-        what = f"{self.path} {self.class_name}".strip()
+        what = f"{self.path and shown_path(self.path)} {self.class_name}".strip()
         return f"checkpoint {what} in {len(self.starts)} segments, all but the last"
 
 
@@ -273,14 +274,14 @@ class ChunkLoss(_Change, frozen=True, tag="chunk loss"):
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
         """Say what it changes."""
-        return f"compute the cross-entropy of {self.path} in {self.chunks} chunks"
+        return f"compute the cross-entropy of {shown_path(self.path)} in {self.chunks} chunks"
 
     @property
     def edits(self) -> tuple[Edit, ...]:
         """Say which line to edit."""
         within = f" (there {self.package_line} computes it)" if self.package_line else ""
         call = (
-            f"give what {self.path} is given at {self.projection} to chunked_cross_entropy below, "
+            f"give what {shown_path(self.path)} is given at {self.projection} to chunked_cross_entropy below, "
             f"with chunks={self.chunks}; the logits are not made"
             + (", so convert inside head, as the program does" if self.is_converted else "")
         )

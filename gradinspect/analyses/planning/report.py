@@ -10,6 +10,7 @@ from gradinspect.analyses.planning.code import STEP_IN_BACKWARD, code_of, steppi
 from gradinspect.analyses.planning.other_states import OtherState
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
+from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.graph import Record
 from gradinspect.units import format_beside, format_bytes, format_count
 
@@ -155,10 +156,11 @@ def cut_sentence(report: PlanReport) -> str:
 
 def describe_moment(at: Origin) -> str:
     """Name what ran at the peak, and its line: `the gradient of lm_head, model.py:88`."""
+    module = at.module and shown_path(at.module)
     if at.phase == "backward" and at.node:
-        what = f"the gradient of {at.module or at.node.rpartition('Backward')[0] or 'a parameter'}"
-    elif at.phase == "forward" and at.module:
-        what = f"the forward of {at.module}"
+        what = f"the gradient of {module or at.node.rpartition('Backward')[0] or 'a parameter'}"
+    elif at.phase == "forward" and module:
+        what = f"the forward of {module}"
     else:
         what = moment_name(at)
     return f"{what}, {at.line}" if at.line else what

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gradinspect.observers.stepping.lockstep import LiveStep
 
 MAX_PRINTED = 1000
-_EXPRESSION: Final = re.compile(r"(?:incoming|outgoing|saved|node|torch)\b")  # what help print lists
+_EXPRESSION: Final = re.compile(r"(?:grad|incoming|outgoing|saved|node|torch)\b")  # what help print lists
 COMMANDS = ("step", "next", "until", "continue", "break", "clear", "watch", "print", "where", "up", "down", "list",
             "quit", "help")  # fmt: skip
 
@@ -188,8 +188,9 @@ class Debugger(cmd.Cmd):
     def do_print(self, argument: str) -> None:
         """Print [EXPRESSION] (p): evaluate Python, or show this node; see help print.
 
-        Available names: incoming and outgoing (tuples of gradients), saved (by name: saved.self), node (the grad_fn)
-        and torch. Without an expression: show this node again, with all values, sizes and formulas.
+        Available names: incoming and outgoing (tuples of gradients), grad (the incoming one, as in formulas), saved
+        (by name: saved.self), node (the grad_fn) and torch. Without an expression: show this node again, with all
+        values, sizes and formulas.
         """
         if not self._has_run():
             return

@@ -40,8 +40,9 @@ def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> 
             saved[name] = value.value if tensor is None else tensor
         else:
             saved.setdefault(name, []).append(tensor)
+    formulas_call_it = {"grad": live.incoming[0]} if len(live.incoming) == 1 else {}
     names = {
-        "incoming": live.incoming, "outgoing": live.outgoing, "saved": _Saved(saved),
+        **formulas_call_it, "incoming": live.incoming, "outgoing": live.outgoing, "saved": _Saved(saved),
         "node": live.grad_fn, "torch": torch,
     }  # fmt: skip
     available = ", ".join(names)  # before eval adds the builtins

@@ -58,7 +58,7 @@ class CompilationPage(Page):
         return self._row("again", _place(graph, last.frame), count, f"{name}{brief(last.reason)}{end}")
 
     def _row(self, kind: str, place: str, count: int, reason: str) -> str:
-        times = f"{'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""
+        times = self.times(count)
         return self.visible(GAP.join(filter(None, (kind, place, times, reason))))
 
 

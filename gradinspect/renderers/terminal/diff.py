@@ -286,7 +286,7 @@ class DiffPage(Page):
             yield cut_end(self.ellipsis * (start > 0) + self.visible(text[start:]), room, self.ellipsis)
 
     def _times(self, count: int) -> str:
-        return f" {'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""
+        return f" {self.times(count)}".rstrip()
 
     def _modules(self, changes: Sequence[ModuleChange], words: Mapping[str, str]) -> Iterator[Text]:
         if changes:

@@ -70,7 +70,7 @@ class FoundPage(Page):
         return {
             "#": str(row.id),
             "class": self.visible(named),
-            "times": f"{'×' if self.unicode else 'x'}{times:,}" if times > 1 else "",
+            "times": self.times(times),
             "output": self.visible("; ".join(row.outputs)),
             "bytes": format_bytes(row.held_bytes) if row.held_bytes else "",
             "status": ", ".join(statuses),

@@ -161,12 +161,14 @@ class OverviewPage(Page):
             if len(group) > 1:
                 words.insert(0, f"{name}, {format_bytes_between(min(sizes), max(sizes))} each")
             if odd := odd_one(sizes):
-                words.insert(0, f"{name}, {group[odd[0]].label}: {format_times(odd[1])} the others")
+                words.insert(
+                    0, f"{name}, {shown_path(group[odd[0]].path, graph.model_name)}: {format_times(odd[1])} the others"
+                )
             yield _longest([*map(self.visible, words)], room), sum(sizes)
 
     def _block(self, paths: Sequence[str], class_name: str, model: str, gap: str = GAP) -> str:
         """Name equal blocks, or one module: `h.0-11  Block ×12`."""
-        times = f" {'×' if self.unicode else 'x'}{len(paths):,}" if len(paths) > 1 else ""
+        times = f" {self.times(len(paths))}".rstrip()
         beside = class_beside(paths[0], class_name)
         return f"{shown_path(name_by_indices(paths), model)}{gap if beside else ''}{beside}{times}"
 

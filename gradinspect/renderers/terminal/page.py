@@ -24,6 +24,11 @@ class Page:
         self.width = width
         self.unicode = unicode
         self.ellipsis = "…" if unicode else "..."
+        self.times_sign = "×" if unicode else "x"
+
+    def times(self, count: int) -> str:
+        """Write how many equal ones a row stands for: `×12`; "" for one."""
+        return f"{self.times_sign}{count:,}" if count > 1 else ""
 
     def visible(self, text: str) -> str:
         """Escape control characters and what the terminal cannot show."""

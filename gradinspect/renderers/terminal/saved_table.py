@@ -110,7 +110,7 @@ def _folded_table(
     folded = folded_tensors(rows, by_line=by_line)
     holding = [alike for alike in folded if alike.row.own_bytes]
     num_shown = min(top, max(ALWAYS_SHOWN, num_of_nearly_all(holding)))
-    shown = [_with_times(alike, "×" if page.unicode else "x") for alike in holding[:num_shown]]
+    shown = [_with_times(alike, page.times_sign) for alike in holding[:num_shown]]
     hidden = frozenset({"status"}) if all(row.status in {None, "live"} for row in shown) else frozenset[str]()
     table = _Table(shown, sum(row.own_bytes for row in rows), page, FOLDED_STEPS, ALWAYS - hidden)
     return folded, holding, num_shown, table

@@ -41,6 +41,37 @@ def test_changes_that_differ_in_numbers_are_one(
     ] == rows  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("parameters", "rows"),
+    [
+        (("h.0.bias", "h.1.bias", "h.2.bias"), [("h.0-2", 3, "h.0-2.bias", "None")]),
+        (("h.1.bias", "h.2.bias", "h.3.bias"), [("h.0-2", 3, "h.1-3.bias", "None")]),
+        (("h.0.bias", "h.0.bias", "h.0.bias"), [("h.0-2", 3, "h.0.bias", "None")]),
+        (("h.0.bias", "h.1.bias", "up3"), [("h.0-1", 2, "h.0-1.bias", "None"), ("h.2", 1, "up3", "None")]),
+    ],
+)
+def test_changes_that_name_a_parameter_of_their_module_are_one(
+    parameters: tuple[str, ...], rows: list[tuple[str, int, str, str]]
+) -> None:
+    """Its number is that of the module, or as far from it in each; no class has a number in this sense."""
+    modules = tuple(ModuleCall(path=f"h.{place}", class_name="Norm") for place in range(3))
+    leaves = dict.fromkeys(parameters)
+    ids = {name: 3 + place for place, name in enumerate(leaves)}
+    before, after = (
+        graph(
+            *(op("AddBackward0", place + 1 if place < 2 else None, ids[name] if has_bias else None, module=place)
+              for place, name in enumerate(parameters)),
+            *(leaf(name, 3) for name in leaves), modules=modules,
+        )
+        for has_bias in (True, False)
+    )  # fmt: skip
+    found = diff_graphs(before, after).rows
+
+    assert sorted(
+        (row.module, row.count, detail.before, detail.after) for row in found for detail in row.details
+    ) == rows  # fmt: skip
+
+
 def test_the_module_unlike_the_others_is_named() -> None:
     """By bytes if any are held, or else by what differs; not if all are near each other, or only two."""
     before = experts(18, 20, 19, 21)

@@ -11,6 +11,7 @@ from gradinspect.analyses.memory.notes import memory_notes
 from gradinspect.analyses.memory.rows import left_out, rows_by_line, rows_by_operator, rows_by_storage
 from gradinspect.analyses.memory.tree import ModuleBytes, largest_modules, module_tree
 from gradinspect.analyses.selection.node_conditions import nodes_in_module
+from gradinspect.analyses.structure.name_folding import OddOne
 from gradinspect.analyses.summary import summarize
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedTensor, SavedValue, Storage
@@ -82,6 +83,23 @@ def test_equal_blocks_are_one_row_of_the_tree() -> None:
     assert [(module.label, module.own_bytes, module.only_bytes) for module in single] == [
         ("h.0", 64, 64), ("h.1", 64, 0), ("h.2", 64, 64),
     ]  # fmt: skip
+
+
+def test_the_odd_one_of_equal_blocks_is_known() -> None:
+    """By the totals of a row's modules; blocks of nearly one size have none."""
+    sizes = (10, 12, 90, 11)
+    saving = [op("AddmmBackward0", n + 1, module=n + 1, saved=(saved("x", storage=n),)) for n in range(len(sizes))]
+    record = graph(
+        *saving, leaf("x", 3),
+        storages=tuple(Storage(num_bytes=size, origin="activation") for size in sizes),
+        modules=(ModuleCall(path="", class_name="Net"),
+                 *(ModuleCall(path=f"h.{n}", class_name="Block", parent=0) for n in range(len(sizes)))),
+    )  # fmt: skip
+    ((folded,),) = (model.children for model in module_tree(record, measure_memory(record)))
+    ((alike,),) = (model.children for model in module_tree(blocks(), measure_memory(blocks()))[:1])
+
+    assert folded.odd_one == OddOne("h.2", 90 / 11)
+    assert alike.odd_one is None
 
 
 def test_parts_of_blocks_without_a_row_are_one_row_each() -> None:

@@ -16,6 +16,7 @@ from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.notes import MemoryNote, memory_notes
 from gradinspect.analyses.memory.rows import OUTSIDE, LineBytes, MemoryRow, left_out, rows_by_operator, rows_by_storage
 from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
+from gradinspect.analyses.structure.name_folding import OddOne
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.memory import GROUPS, GROWTH, ITERATIONS, MODULES, render_memory_json, with_depths
@@ -73,6 +74,28 @@ def test_a_row_of_different_modules_shows_the_least_and_the_most() -> None:
 
     for width, start in ((80, "up1-4  Up  ×4  5..40 B "), (50, "up1-4  Up  ×4     ")):
         assert lines_of(list(MemoryPage(width=width).modules([up], 80)))[1].startswith(start)
+
+
+def test_the_odd_one_of_equal_modules_is_named_below_its_row() -> None:
+    """With the guides of the tree, and as other screens name it."""
+    odd = OddOne("0", 4.5)
+    part = ModuleBytes(label="act", path="0.act", class_name="GELU", copies=3, total_bytes=40)
+    row = ModuleBytes(
+        label="0-2", path="0", class_name="Up", copies=3, total_bytes=80, between=(5, 40), odd_one=odd, children=(part,)
+    )
+    top = ModuleBytes(label="net", path="", class_name="Net", total_bytes=80, children=(row, row))
+
+    lines = lines_of(list(MemoryPage(width=60).modules([top], 80, None, "net")))
+
+    assert [line.partition("×")[0] for line in lines[2:8]] == [
+        "├─ 0-2  Up  ",
+        "│  │  net.0: 4.5 times the others",
+        "│  └─ act  GELU  ",
+        "└─ 0-2  Up  ",
+        "   │  net.0: 4.5 times the others",
+        "   └─ act  GELU  ",
+    ]
+    assert lines_of(list(MemoryPage(width=60).modules([top], 80, 1, "net")))[3] == "│     net.0: 4.5 times the others"
 
 
 @pytest.mark.parametrize(("max_rows", "depth"), [(1, 0), (3, 1), (4, 2), (100, 2)])

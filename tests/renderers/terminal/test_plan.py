@@ -160,12 +160,12 @@ def test_what_all_plans_change_is_said_once() -> None:
     assert table(plans[1]) == ""
     assert table(*plans) == snapshot("""\
         peak   FLOPs  changes  gradients  plan
-     4.0 KiB   x1.00        0             no change
+     4.0 KiB   ×1.00        0             no change
                                           each of these: free gradients right
                                           after the optimizer's step
-     2.0 KiB   x1.16        1  bit-equal  nothing more
-     2.0 KiB   x1.16        3  bit-equal  checkpoint h.0-1 Block ×2 of 4
-     2.0 KiB   x1.16        2  bfloat16   hold what head Linear saves as
+     2.0 KiB   ×1.16        1  bit-equal  nothing more
+     2.0 KiB   ×1.16        3  bit-equal  checkpoint h.0-1 Block ×2 of 4
+     2.0 KiB   ×1.16        2  bfloat16   hold what head Linear saves as
                                           bfloat16\
 """)
 

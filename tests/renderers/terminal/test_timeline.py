@@ -40,7 +40,7 @@ def test_the_slowest_first() -> None:
         "2 nodes ran in 2.50 ms",
         "",
         "node, and the operators it ran        ms",
-        "#0 MulBackward0  mul x2            2.000  ████████████████",
+        "#0 MulBackward0  mul ×2            2.000  ████████████████",
         "1 more node: --full",
     ]
 

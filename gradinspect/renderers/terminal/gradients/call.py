@@ -125,7 +125,7 @@ class GradientsPage(Page):
             yield from self.wrapped(text, "dim")
 
     def _copies(self, times: int) -> str:
-        return f" {'×' if self.unicode else 'x'}{times:,}" if times > 1 else ""
+        return f" {self.times(times)}".rstrip()
 
     def nodes(self, graph: Graph, rows: Sequence[NodeGradients], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per node."""

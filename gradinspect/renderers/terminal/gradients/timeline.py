@@ -27,7 +27,7 @@ class TimelinePage(Page):
         yield from self._devices(timeline)
         yield from self.wrapped(" ".join(passed_over(timeline.graph)))
         yield Text()
-        names = [_name(timeline, piece) for piece in rows[:max_rows]]
+        names = [self._name(timeline, piece) for piece in rows[:max_rows]]
         room = max(self.width - CELLS - BAR_CELLS - 2 * len(GAP), 20)
         room = min(room, max(map(cell_len, [*names, HEAD])))
         yield Text(f"{HEAD:{room}}{GAP}{'ms':>{CELLS}}", "bold")
@@ -53,14 +53,13 @@ class TimelinePage(Page):
             devices = ", ".join(timeline.unsynchronized)
             yield from self.wrapped(f"{devices} cannot be waited for: times are those of calls, not of its kernels.")
 
-
-def _name(timeline: Timeline, piece: NodeSlice) -> str:
-    """Name a node, its leaf, and each operator that it called once."""
-    node = timeline.graph.nodes[piece.node]
-    leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
-    counts = Counter(op.name.removeprefix("aten::") for op in outermost_ops(piece))
-    ops = ", ".join(name if count == 1 else f"{name} x{count}" for name, count in counts.items())
-    return f"#{piece.node} {node.name}{leaf}{GAP}{ops}".rstrip()
+    def _name(self, timeline: Timeline, piece: NodeSlice) -> str:
+        """Name a node, its leaf, and each operator that it called once."""
+        node = timeline.graph.nodes[piece.node]
+        leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
+        counts = Counter(op.name.removeprefix("aten::") for op in outermost_ops(piece))
+        ops = ", ".join(f"{name} {self.times(count)}".rstrip() for name, count in counts.items())
+        return f"#{piece.node} {node.name}{leaf}{GAP}{ops}".rstrip()
 
 
 def _milliseconds(seconds: float) -> str:

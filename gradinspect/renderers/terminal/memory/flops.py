@@ -21,7 +21,9 @@ class FlopsPage(Page):
 
     def table(self, counted: CountedFlops, rows: Sequence[FlopRow], rest: FlopRow | None) -> Iterator[Text]:
         """Yield one row per line and operator, the totals, and the classes without a count."""
-        names = [self.visible(GAP.join(filter(None, (row.label, row.line, self._times(row))))) for row in rows]
+        names = [
+            self.visible(GAP.join(filter(None, (row.label, row.line, self.times(len(row.nodes)))))) for row in rows
+        ]
         names = names if rest is None else [*names, rest.label]
         shown = rows if rest is None else (*rows, rest)
         total = sum(row.total for row in counted.rows)
@@ -44,9 +46,6 @@ class FlopsPage(Page):
         line = Text(text, "bold")
         line.truncate(self.width)
         return line
-
-    def _times(self, row: FlopRow) -> str:
-        return f"{'×' if self.unicode else 'x'}{len(row.nodes):,}" if len(row.nodes) > 1 else ""
 
     def _unknown(self, unknown: Mapping[str, int]) -> Iterator[Text]:
         if unknown:

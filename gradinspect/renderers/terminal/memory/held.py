@@ -15,7 +15,7 @@ from gradinspect.analyses.memory.notes import MemoryNote
 from gradinspect.analyses.memory.rows import OUTSIDE, MemoryRow
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.memory.tree import ModuleBytes
-from gradinspect.analyses.structure.call_names import class_beside
+from gradinspect.analyses.structure.call_names import OUTERMOST, class_beside, shown_path
 from gradinspect.analyses.structure.copy_ranges import format_bytes_between
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -66,17 +66,21 @@ class MemoryPage(Page):
             self._bar(num_bytes, total, min(max(self.width - len(text), 0), MAX_BAR_CELLS)), "cyan"
         )
 
-    def modules(self, tree: Sequence[ModuleBytes], total: int, depth: int | None = None) -> Iterator[Text]:
-        """Yield one row per module; own bytes add up to the total."""
+    def modules(
+        self, tree: Sequence[ModuleBytes], total: int, depth: int | None = None, model: str = OUTERMOST
+    ) -> Iterator[Text]:
+        """Yield one row per module, and below equal ones the odd one; own bytes add up to the total."""
         rows = [row for module in tree for row in self._module_rows(module, "", "", depth)]
         has_only = self.width >= 100
         heads = ("total", "own", "only here") if has_only else ("total", "own")
         names = self._with_ranges(rows, len(heads))
         columns = self._layout(names, len(heads))
         yield Text(columns.text("module", heads, "%"), "bold")
-        for name, (_, module) in zip(names, rows, strict=True):
+        for name, (_, module, below) in zip(names, rows, strict=True):
             figures = [module.total_bytes, module.own_bytes, *([module.only_bytes] if has_only else [])]
             yield self._row(columns, name, figures, module.total_bytes or module.own_bytes, total)
+            if odd := module.odd_one:
+                yield from self.odd_one(shown_path(odd.name, model), odd.times, below)
         yield Text(columns.text("total", (format_bytes(total),)), "bold")
 
     def own_code(self, tree: Sequence[ModuleBytes], total: int) -> Iterator[Text]:
@@ -90,14 +94,15 @@ class MemoryPage(Page):
         where = "outside of modules" if largest.label == OUTSIDE else f"in the code of {name} itself"
         yield from self.wrapped(f"{own} {where}; which lines: --by line")
 
-    def _with_ranges(self, rows: Sequence[tuple[str, ModuleBytes]], num_figures: int) -> list[str]:
+    def _with_ranges(self, rows: Sequence["_ModuleRow"], num_figures: int) -> list[str]:
         """Write behind the names of modules that are one row the least and the most of one, where that leaves bars."""
         room = self.width - num_figures * (BYTES_CELLS + len(GAP)) - SHARE_CELLS - len(GAP) - MIN_BAR_CELLS
         ranged = [
-            f"{name}{GAP}{format_bytes_between(*module.between)}" if module.is_ranged else name for name, module in rows
+            f"{name}{GAP}{format_bytes_between(*module.between)}" if module.is_ranged else name
+            for name, module, _ in rows
         ]
         pairs = zip(rows, ranged, strict=True)
-        return [text if cell_len(text) <= room else name for (name, _), text in pairs]
+        return [text if cell_len(text) <= room else name for (name, *_), text in pairs]
 
     def _layout(self, names: Sequence[str], num_figures: int) -> "_Columns":
         """Choose the widths: figures stand beside the names, and bars have what is left, if it is enough."""
@@ -115,18 +120,15 @@ class MemoryPage(Page):
         line.rstrip()
         return line
 
-    def _module_rows(
-        self, module: ModuleBytes, guide: str, below: str, depth: int | None
-    ) -> Iterator[tuple[str, ModuleBytes]]:
-        times = f"{'×' if self.unicode else 'x'}{module.copies:,}" if module.copies > 1 else ""
+    def _module_rows(self, module: ModuleBytes, guide: str, below: str, depth: int | None) -> Iterator["_ModuleRow"]:
+        times = self.times(module.copies)
         class_name = class_beside(module.label, module.class_name)
         words = (self.visible(module.label), self.visible(class_name), times)
-        yield guide + GAP.join(filter(None, words)), module
-        if depth is not None and depth <= 0:
-            return
         branch, last, line = ("├─ ", "└─ ", "│  ") if self.unicode else ("|- ", "`- ", "|  ")
-        for index, child in enumerate(module.children):
-            is_last = index == len(module.children) - 1
+        children = module.children if depth is None or depth > 0 else ()
+        yield _ModuleRow(guide + GAP.join(filter(None, words)), module, below + (line if children else "   "))
+        for index, child in enumerate(children):
+            is_last = index == len(children) - 1
             inside = below + ("   " if is_last else line)
             yield from self._module_rows(
                 child, below + (last if is_last else branch), inside, None if depth is None else depth - 1
@@ -187,6 +189,14 @@ class MemoryPage(Page):
 def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
     """Return how wide each column is; rows may have different numbers of them."""
     return [max(map(cell_len, column)) for column in zip_longest(*cells, fillvalue="")]
+
+
+class _ModuleRow(NamedTuple):
+    """A row of the tree."""
+
+    name: str  # with the guides before it
+    module: ModuleBytes
+    below: str  # the guides on a line between it and the first row inside
 
 
 class _Columns(NamedTuple):

@@ -90,7 +90,7 @@ class PlanPage(Page):
     def _steps(self, report: PlanReport, outcome: PlanOutcome) -> Iterator[Text]:
         """Yield the lines to change, one by one, and what is pasted."""
         steps = [f"{self._line(edit.place, edit.code)}{edit.what}" for edit in edits_of(outcome.plan)]
-        for paste, described in _pastes(report, outcome, self._times):
+        for paste, described in _pastes(report, outcome, self.times_sign):
             steps.append(f"{described}: paste the code below {self._where(paste.place)}")
         for number, step in enumerate(steps, 1):
             yield from self._hanging(f"  {number}  ", step)
@@ -116,7 +116,7 @@ class PlanPage(Page):
         shown = tuple(outcome for outcome in shown if outcome.plan.changes)
         if not shown or shown == (first,):
             return  # all is said
-        described = [descriptions_of(outcome.plan, self._times) for outcome in shown]
+        described = [descriptions_of(outcome.plan, self.times_sign) for outcome in shown]
         shared = [each for each in described[0] if all(each in others for others in described)] if shown[1:] else []
         yield Text()
         yield Text(f"{'peak':>12}{'FLOPs':>8}{'changes':>9}  {'gradients':<11}plan", "bold")
@@ -132,7 +132,7 @@ class PlanPage(Page):
 
     def _row(self, outcome: PlanOutcome, search: FoundPlans, described: str) -> Iterator[Text]:
         ratio = flops_ratio(outcome, search.plain)
-        work = "" if ratio is None else f"x{ratio:.2f}"
+        work = "" if ratio is None else f"{self.times_sign}{ratio:.2f}"
         exact = _GRADIENTS[rounding_of(outcome.plan)] if outcome.plan.changes else ""
         peak, changes = format_beside(outcome.peak_bytes, search.limit), outcome.plan.num_changes
         label = f"{peak:>12}{work:>8}{changes:>9}  {exact:<11}"
@@ -142,7 +142,7 @@ class PlanPage(Page):
         """Yield the code, each piece under where it goes."""
         functions = functions_of(outcome.plan)
         pieces = [("code to paste above what calls it", functions)] if functions else []
-        for paste, _ in _pastes(report, outcome, self._times):
+        for paste, _ in _pastes(report, outcome, self.times_sign):
             after = "" if paste.place is None else f" after {paste.place.after}"
             pieces.append((f"code to paste{after}", paste.code))
         for heading, code in pieces:
@@ -156,10 +156,6 @@ class PlanPage(Page):
         first, *rest = self.paragraph(text, " " * len(label))
         yield Text(label) + first[len(label) :]
         yield from rest
-
-    @property
-    def _times(self) -> str:
-        return "×" if self.unicode else "x"
 
 
 def _pastes(report: PlanReport, outcome: PlanOutcome, times: str) -> list[tuple[Paste, str]]:

@@ -141,7 +141,7 @@ class StepMemoryPage(Page):
         return ", ".join((label, *islice(fitting, 1)))
 
     def _copies(self, same: Sequence[PeakGroup]) -> str:
-        return f" {'×' if self.unicode else 'x'}{len(same):,}" if len(same) > 1 else ""
+        return f" {self.times(len(same))}".rstrip()
 
     def _rest(self, groups: Sequence[PeakGroup], total: int, count: int) -> Text:
         return self._row(format_count(count, "other"), sum(group.num_bytes for group in groups), total)
@@ -180,9 +180,9 @@ class StepMemoryPage(Page):
         room = self._label_room
         for run in runs[: top or MAX_ROWS]:
             one = run.first
-            times = f" x{run.times}" if run.times > 1 else ""
             where = shown_path(one.module, memory.model_name) if one.module else one.line
-            name = self.fit(f"{one.op}{times}  {one.phase}  {where}".rstrip(), room)
+            op = f"{one.op} {self.times(run.times)}".rstrip()
+            name = self.fit(f"{op}  {one.phase}  {where}".rstrip(), room)
             yield Text(f"  {name:<{room}}{format_bytes(run.num_bytes):>12}")
         rest = runs[top or MAX_ROWS :]
         if rest:
