@@ -1,6 +1,6 @@
 # expect: GI302
-# advice: Compute the loss from what argmax reads at accuracy_for_a_loss.py:15, by a function that has a derivative,
-# advice: such as cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target).
+# advice: Compute the loss from the scores behind argmax at accuracy_for_a_loss.py:15, before any softmax or sigmoid:
+# advice: cross_entropy(scores, target.long()) where each row has a score for each class,
 # lines: backward=18 detached=15 read=14
 import torch
 from torch import nn

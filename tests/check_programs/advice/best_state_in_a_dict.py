@@ -1,6 +1,6 @@
 # expect: GI377
 # why: best_state_in_a_dict.py:22 got best['weights'] from model.state_dict()
-# advice: At best_state_in_a_dict.py:22, keep copy.deepcopy(model.state_dict()).
+# advice: At best_state_in_a_dict.py:22, keep copy.deepcopy(model.state_dict()), with import copy.
 # lines: shared=22
 import copy
 from typing import Any

@@ -1,6 +1,6 @@
 # expect: GI377
 # why: best of best_state_kept.py:23 is in the memory of the parameters
-# advice: Copy it at best_state_kept.py:23: best = copy.deepcopy(model.state_dict()).
+# advice: Copy it at best_state_kept.py:23: best = copy.deepcopy(model.state_dict()), with import copy.
 # lines: shared=23
 import copy
 

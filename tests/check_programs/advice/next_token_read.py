@@ -1,6 +1,6 @@
 # expect: GI330
 # why: The attention at next_token_read.py:15 lets each place read the next one
-# advice: Hide the later places from the attention at next_token_read.py:15: is_causal=True, attn_mask= or src_mask=.
+# advice: Hide the later places from the attention at next_token_read.py:15. nn.TransformerEncoder takes the mask
 # lines: given=15 loss=17
 import torch
 from torch import nn

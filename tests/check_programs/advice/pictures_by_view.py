@@ -1,6 +1,6 @@
 # expect: GI702
 # why: pictures_by_view.py:14 makes [8, 3, 6, 10] of [8, 6, 10, 3] by a view
-# advice: At pictures_by_view.py:14, use permute or transpose, which move the elements.
+# advice: At pictures_by_view.py:14, use permute(0, 3, 1, 2) instead, which moves the elements.
 # lines: viewed=14
 import torch
 from torch import nn

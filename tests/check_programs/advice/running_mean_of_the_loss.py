@@ -1,5 +1,5 @@
 # expect: GI801
-# advice: At running_mean_of_the_loss.py:19, store a number or a tensor without history: item() or detach().
+# advice: At running_mean_of_the_loss.py:19, store a tensor without history, by detach()
 # lines: stored=19 backward=16
 # never: running_mean_of_the_loss.py:11
 import torch

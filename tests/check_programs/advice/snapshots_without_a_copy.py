@@ -1,6 +1,6 @@
 # expect: GI377
 # why: 3 or more results of model.state_dict() are kept
-# advice: At snapshots_without_a_copy.py:19, keep copy.deepcopy(model.state_dict()).
+# advice: At snapshots_without_a_copy.py:19, keep copy.deepcopy(model.state_dict()), with import copy.
 # lines: shared=19
 import copy
 

@@ -1,6 +1,6 @@
 # expect: GI377
 # why: copies the weights of a model onto themselves: self.online and self.target are one and the same
-# advice: Make self.target a model of its own at target_is_the_model.py:18: self.target = copy.deepcopy(self.online).
+# advice: Make self.target a model of its own at target_is_the_model.py:18: self.target = copy.deepcopy(self.online)
 # lines: shared=18 loaded=23
 import copy
 

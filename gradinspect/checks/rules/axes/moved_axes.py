@@ -12,7 +12,7 @@ _REMEDIES = {
     "split": "split the last axis first, and then move the heads: x.view(*x.shape[:-1], {heads}, {features})"
     ".transpose(-3, -2), where x is what the view is taken of.",
     "merged": "move the heads back first: x.transpose(-3, -2).flatten(-2), where x is what the view is taken of.",
-    "moved": "use permute or transpose, which move the elements.",
+    "moved": "use {permuted}, which moves the elements.",
 }
 
 
@@ -26,8 +26,16 @@ def moved_findings(fact: MovedByView) -> Iterator[Finding]:
         "elements in their order and only counts them anew, so what stands along one axis of its result comes from "
         "several places of another.",
         places=place_of("viewed", fact.viewed),
-        remedy=f"At {where}, " + _REMEDIES[fact.kind].format(heads=heads, features=features),
+        remedy=f"At {where}, "
+        + _REMEDIES[fact.kind].format(heads=heads, features=features, permuted=_permuted(fact.before, fact.after)),
     )
+
+
+def _permuted(before: tuple[int, ...], after: tuple[int, ...]) -> str:
+    """Write the call that brings the axes into the other order; without numbers where two have one length."""
+    if sorted(before) != sorted(after) or len(set(before)) < len(before):
+        return "permute"
+    return f"permute({', '.join(str(before.index(size)) for size in after)}) instead"
 
 
 def flattened_findings(fact: FlattenedApart) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.flow.detach_causes import COMPARISONS, DETACH_REMEDIES, INSTEAD, SAMPLED, DetachRemedy
 from gradinspect.checks.rules.flow.meant_detaches import which_detach
 from gradinspect.checks.rules.flow.missing_gradients import and_failure, places_of
-from gradinspect.checks.rules.flow.remade_tensors import collects, remade_tensor
+from gradinspect.checks.rules.flow.remade_tensors import collects, remade_tensor, way_to_array
 from gradinspect.checks.rules.graphs.carried_state import call_in
 from gradinspect.graph import Frame
 
@@ -135,10 +135,14 @@ def _copied(one: MissingGradient) -> str:
 def _stay_in_torch(one: MissingGradient, code: str) -> str | None:
     """Say how to do without the number, and without the tensor that is made of it later."""
     is_method = one.op in ("item", "tolist")
+    way = way_to_array(code) if one.op == "numpy" else ""
     stay = "Remove .{op}() at {where}" if is_method else "Keep the tensor at {where}"
+    stay = f"Remove {_escaped(way)} at {{where}}" if way else stay
     used = one.used if one.used != one.cut and _is_in_one_function(one.used, one.cut) else None
     remade = None if used is None else remade_tensor(used.code)
     if remade is None:
+        if way:
+            return f"{stay}, use torch functions only from there on, and the tensor itself where the array is made one."
         return f"{stay} and go on with the tensor, by torch functions only." if is_method else None
     same = remade.stacked if remade.is_list or collects(code) else f"{remade.values} itself"
     maker = _escaped(remade.maker)
@@ -156,8 +160,9 @@ def _instead_of_integers(one: MissingGradient, code: str) -> str | None:
         return _soft(code)
     if (one.noticed.kind == "backward" or one.forced is not None) and op != "multinomial":  # the loss itself
         return (
-            "Compute the loss from what {op} reads at {where}, by a function that has a derivative, such as "
-            "cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target)."
+            "Compute the loss from the scores behind {op} at {where}, before any softmax or sigmoid: "
+            "cross_entropy(scores, target.long()) where each row has a score for each class, "
+            "binary_cross_entropy_with_logits(scores, target) where there is one score for each target."
         )
     if op in COMPARISONS:
         soft = compared(code)

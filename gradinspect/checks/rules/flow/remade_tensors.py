@@ -45,16 +45,37 @@ def remade_tensor(code: str) -> Remade | None:
                 while isinstance(first, ast.Call) and _called(first) in _MAKERS and first.args:  # of an array
                     first = first.args[0]
                 values = _Staying().visit(parse_expression(ast.unparse(first)))
-                if isinstance(values, ast.Name | ast.Attribute | ast.List | ast.ListComp):
+                if isinstance(values, ast.Name | ast.Attribute | ast.List | ast.ListComp) or _is_arithmetic(values):
                     is_flat = not isinstance(values, ast.List) or all(map(_may_be_tensor, values.elts))
                     return Remade(ast.unparse(part.func), ast.unparse(values), isinstance(values, _LISTS), is_flat)
     return None
+
+
+def way_to_array(code: str) -> str:
+    """Return how a line makes a tensor an array, as it is written: `.detach().cpu().numpy()`; empty if it does not."""
+    for statement in statements_of(code):
+        for part in ast.walk(statement):
+            way, inner = "", part
+            while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _EXITS:
+                arguments = ", ".join(map(ast.unparse, inner.args))
+                way, inner = f".{inner.func.attr}({arguments}){way}", inner.func.value
+                if isinstance(inner, ast.Attribute) and inner.attr == "data":
+                    way, inner = f".data{way}", inner.value
+            if way.endswith(".numpy()"):
+                return way
+    return ""
 
 
 def collects(code: str) -> bool:
     """Return whether a line puts values into a list."""
     parts = [part for statement in statements_of(code) for part in ast.walk(statement)]
     return any(isinstance(part, _LISTS) or (isinstance(part, ast.Call) and _called(part) == "append") for part in parts)
+
+
+def _is_arithmetic(values: ast.expr) -> bool:
+    """Return whether an expression means the same of tensors as of numbers: `total / len(rows)`."""
+    calls = [part for part in ast.walk(values) if isinstance(part, ast.Call)]
+    return isinstance(values, ast.BinOp) and all(_called(call) == "len" for call in calls)
 
 
 def _may_be_tensor(element: ast.expr) -> bool:

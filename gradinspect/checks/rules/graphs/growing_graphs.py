@@ -163,9 +163,9 @@ def _lines_that_store(holders: Sequence[KeptHistory]) -> str:
 
 def _held(holders: Sequence[KeptHistory], backward: Frame | None) -> Finding:
     names, lines, made = _names(holders), _lines_that_store(holders), holders[0].made
-    remedy = f"Store in {names} a number or a tensor without history: item() or detach()."
+    remedy = f"Store in {names} a tensor without history, by detach(), or by item() where only its number is read."
     if lines:
-        remedy = f"At {lines}, store a number or a tensor without history: item() or detach()."
+        remedy = f"At {lines}, store a tensor without history, by detach(), or by item() where only its number is read."
     elif made is not None:
         made_at = listed(list(dict.fromkeys(line_of(holder.made) for holder in holders)))
         remedy = f"{made_at} {_verb('make', holders)} what {names} {_verb('hold', holders)}: keep a number of it, or a "

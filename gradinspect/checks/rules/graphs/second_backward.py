@@ -54,7 +54,7 @@ def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
     owners = [call for call in calls if any(node.identity in call.nodes for node in freed)]
     call = owners[-1] if owners else None
     old = set() if call is None else {n for n, node in enumerate(graph.nodes) if node.identity in call.nodes}
-    later = [] if call is None else joins_in_time(graph, call)
+    later = [] if call is None else _since(graph, call)
     join = next(iter(later or joins(graph, old)), None)
     made = frame_of(graph, graph.nodes[0] if join is None else join.old)
     places = [*place_of("made" if join is None else "old", made)]
@@ -73,6 +73,17 @@ def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
         remedy=_remedy(starts, call, later) if join is not None else _again(graph, call, backward),
         subjects=tuple(dict.fromkeys(node.name for node in freed)),
     )
+
+
+def _since(graph: Graph, call: EarlierCall) -> list[Join]:
+    """List where nodes made since an earlier call read older ones.
+
+    Empty if the call went through none of these, and no iteration handed them on: then this loss was known before the
+    call, too, and has been weighted since.
+    """
+    found = joins_in_time(graph, call)
+    is_beside = not any(join.old.identity in call.nodes or is_carried(graph, join, call) for join in found)
+    return [] if is_beside else found
 
 
 JUDGE = Judge(BackwardStarts, second_backward_findings)
@@ -137,6 +148,11 @@ def _remedy(starts: BackwardStarts, call: EarlierCall | None, later: Sequence[Jo
         other = graph.roots[0].name
         total = f"({call.root} + {other})" if call.root and other and call.root != other else "the sum of both"
         which = f"{total}.backward() once" if total.startswith("(") else f"backward() once on {total}"
+        if line_of(call.frame) == line_of(backward):
+            return (
+                f"All losses are known before {line_of(backward)}, and share a part: add them up in the loop, and call "
+                "backward() once on the sum, after it."
+            )
         return f"Both losses are known before {line_of(call.frame)}: call {which} instead of both calls."
     carried = [join for join in later if is_carried(graph, join, call)]
     if carried:

@@ -81,7 +81,7 @@ def broadcast_findings(grown: GrownGraph) -> Iterator[Finding]:
         passes = _OF_AN_ERROR if _is_of_equal_length(operator) else _ELEMENTWISE
         reduction = _reduction(graph, readers, number, shape, passes)
         if reduction is not None:
-            yield _finding(graph, operator, shape, reduction, backward)
+            yield _finding(graph, operator, shape, reduction, backward, _made(graph, number, operator))
 
 
 def _of_a_sum(
@@ -186,7 +186,16 @@ def _num_elements(node: Node) -> int:
     return 0 if info is None else prod(size for size in sizes if isinstance(size, int))
 
 
-def _finding(graph: Graph, operator: GrownOperator, shape: Shape, reduction: Node, backward: Frame | None) -> Finding:
+def _made(graph: Graph, number: int, operator: GrownOperator) -> Frame | None:
+    """Return the line that makes the learned side; None where that is the operator's own."""
+    edge = next((one for one in graph.nodes[number].next_edges if one is not None), None)
+    made = None if edge is None else frame_of(graph, graph.nodes[edge.next_node])
+    return None if line_of(made) == line_of(operator.frame) else made
+
+
+def _finding(
+    graph: Graph, operator: GrownOperator, shape: Shape, reduction: Node, backward: Frame | None, made: Frame | None
+) -> Finding:
     frame = frame_of(graph, reduction)
     learned, given = operator.shapes if operator.is_learned[0] else reversed(operator.shapes)
     forward = reduction.name.partition("Backward")[0]
@@ -198,9 +207,19 @@ def _finding(graph: Graph, operator: GrownOperator, shape: Shape, reduction: Nod
     return BROADCAST.finding(
         text=f"{operator.op} of {format_shape(learned)} (requires grad) and {format_shape(given)} (does not) "
         f"broadcasts to {format_shape(shape)}. {effect}",
-        places=(*place_of("broadcast", operator.frame), *place_of("reduced", frame), *place_of("backward", backward)),
-        remedy=f"Give both the same shape before {line_of(operator.frame)}: {_how(learned, given)}.",
-    )
+        places=(
+            *place_of("made", made), *place_of("broadcast", operator.frame), *place_of("reduced", frame),
+            *place_of("backward", backward),
+        ),
+        remedy=_same_shape(operator, learned, given, made),
+    )  # fmt: skip
+
+
+def _same_shape(operator: GrownOperator, learned: Shape, given: Shape, made: Frame | None) -> str:
+    """Advise where the learned side is made, if that is the longer one: other lines read it, too."""
+    if made is not None and len(learned) > len(given):
+        return f"At {line_of(made)}, {_how(learned, given)} that it makes, so that all who read it get the same shape."
+    return f"Give both the same shape before {line_of(operator.frame)}: {_how(learned, given)}."
 
 
 def _how(learned: Shape, given: Shape) -> str:

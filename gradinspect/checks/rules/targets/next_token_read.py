@@ -57,7 +57,9 @@ def read_findings(fact: NextTokenRead) -> Iterator[Finding]:
         ),
         remedy=f"Make the {fact.op} that is called at {where} without bidirectional=True."
         if fact.op
-        else f"Hide the later places from the attention at {where}: is_causal=True, attn_mask= or src_mask=.",
+        else f"Hide the later places from the attention at {where}. nn.TransformerEncoder takes the mask "
+        "nn.Transformer.generate_square_subsequent_mask(length) as mask=, its layer as src_mask=, "
+        "nn.MultiheadAttention as attn_mask=; F.scaled_dot_product_attention takes is_causal=True.",
     )
 
 

@@ -19,7 +19,10 @@ def test_heads_are_split_before_they_are_moved() -> None:
     assert first.text.startswith("train.py:7 makes [4, 2, 6, 5] of [4, 6, 10] by a view, in each of 6 calls.")
     assert "x.view(*x.shape[:-1], 2, 5).transpose(-3, -2)" in first.remedy
     assert "x.transpose(-3, -2).flatten(-2)" in second.remedy
-    assert third.remedy == "At train.py:7, use permute or transpose, which move the elements."
+    equal = MovedByView(kind="moved", before=(8, 8, 6), after=(8, 6, 8), num_calls=6, viewed=USED)
+    (fourth,) = moved_findings(equal)
+    assert fourth.remedy == "At train.py:7, use permute, which moves the elements."
+    assert third.remedy == "At train.py:7, use permute(0, 3, 1, 2) instead, which moves the elements."
 
 
 def test_a_line_is_named_once_where_a_loss_flattens_both_sides() -> None:

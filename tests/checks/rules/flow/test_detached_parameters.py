@@ -11,6 +11,7 @@ from rule_sentences import line
 from gradinspect.checks.facts.value_flow import DetachCause
 from gradinspect.checks.facts.values import MissingGradient, NoticedAt, SameCause
 from gradinspect.checks.rules.flow.detached_parameters import detached_words
+from gradinspect.checks.rules.flow.remade_tensors import way_to_array
 
 LOSS = NoticedAt(kind="backward", frame=line(20))
 
@@ -50,14 +51,16 @@ Remove .item() at train.py:5, use torch functions only from there on, and torch.
   instead of torch.tensor() at train.py:9.
 Remove .item() at train.py:5, use torch functions only from there on, and v itself instead of
   torch.tensor() at train.py:9.
-Keep the tensor at train.py:5, use torch functions only from there on, and v itself instead of
+Remove .numpy() at train.py:5, use torch functions only from there on, and v itself instead of
   torch.tensor() at train.py:9.
 Remove .tolist() at train.py:5, use torch functions only from there on, and torch.stack([v, u])
   instead of torch.tensor() at train.py:9.
 Remove .item() at train.py:5 and go on with the tensor, by torch functions only.
 Remove .item() at train.py:5 and go on with the tensor, by torch functions only.
-Keep the tensor at train.py:5, and use torch functions only from there on.
-Keep the tensor at train.py:5, and use torch functions only from there on.
+Remove .numpy() at train.py:5, use torch functions only from there on, and the tensor itself where
+  the array is made one.
+Remove .numpy() at train.py:5, use torch functions only from there on, and the tensor itself where
+  the array is made one.
 Keep the tensor at an unknown line, and use torch functions only from there on.\
 """)
 
@@ -114,14 +117,17 @@ At train.py:5, use the compared tensor itself instead of the comparison, and kee
   train.py:9: it only hides that the loss has no graph.
 At train.py:5, use a straight-through estimator: p + ((p > 0.5).float() - p).detach().
 At train.py:5, use a straight-through estimator: soft + (hard - soft).detach().
-Compute the loss from what gt reads at train.py:5, by a function that has a derivative, such as
-  cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target).
+Compute the loss from the scores behind gt at train.py:5, before any softmax or sigmoid:
+  cross_entropy(scores, target.long()) where each row has a score for each class,
+  binary_cross_entropy_with_logits(scores, target) where there is one score for each target.
 At train.py:5, use softmax() as weights, or torch.nn.functional.gumbel_softmax(scores, hard=True),
   instead of argmax.
-Compute the loss from what argmax reads at train.py:5, by a function that has a derivative, such as
-  cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target).
-Compute the loss from what argmax reads at train.py:5, by a function that has a derivative, such as
-  cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target). Delete
+Compute the loss from the scores behind argmax at train.py:5, before any softmax or sigmoid:
+  cross_entropy(scores, target.long()) where each row has a score for each class,
+  binary_cross_entropy_with_logits(scores, target) where there is one score for each target.
+Compute the loss from the scores behind argmax at train.py:5, before any softmax or sigmoid:
+  cross_entropy(scores, target.long()) where each row has a score for each class,
+  binary_cross_entropy_with_logits(scores, target) where there is one score for each target. Delete
   train.py:9: it only hides that there is no graph.
 At train.py:5, use log_prob() of the sample in the loss, or gumbel_softmax(), instead of
   multinomial.
@@ -215,8 +221,25 @@ def test_a_tensor_of_another_function_is_not_named() -> None:
     elsewhere = replace(line(9, "return torch.tensor(label)"), function="batch")
 
     assert remedies(("python", "signal = wave.detach().numpy()", "numpy", {"used": elsewhere})) == (
-        "Keep the tensor at train.py:5, and use torch functions only from there on."
+        "Remove .detach().numpy() at train.py:5, use torch functions only from there on, and the tensor\n"
+        "  itself where the array is made one."
     )
+
+
+def test_the_way_to_an_array_is_named_as_it_is_written() -> None:
+    """From the first call that leaves the graph; a line that makes no array has none."""
+    assert way_to_array("z = net(x)[0].data.cpu().numpy() * 2") == ".data.cpu().numpy()"
+    assert way_to_array("z = x.detach().tolist()") == way_to_array("z = x.cpu(") == ""
+
+
+def test_arithmetic_of_numbers_means_the_same_of_tensors() -> None:
+    """Any other call may not."""
+    used = {"used": line(9, "loss = torch.tensor(total / len(rows), requires_grad=True)")}
+    other = {"used": line(9, "loss = torch.tensor(math.sqrt(total) / 2)")}
+
+    first, second = (remedies(("python", "total += a.item()", "item", one)) for one in (used, other))
+    assert "total / len(rows) itself instead of torch.tensor() at train.py:9." in " ".join(first.split())
+    assert second == "Remove .item() at train.py:5 and go on with the tensor, by torch functions only."
 
 
 @pytest.mark.parametrize(

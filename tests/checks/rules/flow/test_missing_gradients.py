@@ -194,7 +194,7 @@ def test_a_loss_that_was_made_a_leaf() -> None:
     assert [place.role for place in soft.places] == ["read", "detached", "used", "forced", "backward", "step"]
     assert "train.py:9 makes a leaf of what is computed from it" in soft.text
     assert soft.remedy.startswith("At train.py:5, use the compared tensor itself instead of the comparison")
-    assert other.remedy.startswith("Compute the loss from what argmax reads at train.py:5")
+    assert other.remedy.startswith("Compute the loss from the scores behind argmax at train.py:5")
 
 
 def test_a_value_that_another_loss_needs_without_its_graph() -> None:

@@ -95,7 +95,10 @@ def test_the_line_that_stores_is_named() -> None:
 
     assert [(place.role, place.line) for place in found.places] == [("stored", 13), ("backward", 12)]
     assert found.text.startswith("losses[*] holds 3 tensors with the graph")
-    assert found.remedy == "At rnn.py:13, store a number or a tensor without history: item() or detach()."
+    assert (
+        found.remedy
+        == "At rnn.py:13, store a tensor without history, by detach(), or by item() where only its number is read."
+    )
 
 
 def test_an_iteration_begins_with_the_node_after_the_call() -> None:
@@ -120,9 +123,9 @@ def test_gradients_of_the_previous_iteration_keep_its_graph() -> None:
 @pytest.mark.parametrize(
     ("stores", "made", "lines", "what", "remedy"),
     [
-        ((), None, [], "log[*] holds", "Store in log[*] a number or a tensor without history"),
+        ((), None, [], "log[*] holds", "Store in log[*] a tensor without history, by detach()"),
         ((), HEAD, [HEAD.line], "log[*] holds", f"rnn.py:{HEAD.line} makes what log[*] holds: keep a number of it, or"),
-        ((APPEND, CELL, HEAD), HEAD, [13, 10], "rnn.py:13 stores", "At rnn.py:13, store a number or a tensor without"),
+        ((APPEND, CELL, HEAD), HEAD, [13, 10], "rnn.py:13 stores", "At rnn.py:13, store a tensor without history"),
     ],
 )
 def test_graphs_that_no_backward_goes_through(
@@ -156,7 +159,8 @@ def test_the_lists_of_one_evaluation_are_one_finding() -> None:
     assert together.subjects == ("total", "outs[*]")
     assert together.text.startswith("total and outs[*] hold 3 tensors with the graph")
     assert together.remedy == (
-        "At rnn.py:10 and rnn.py:13, store a number or a tensor without history: item() or detach()."
+        "At rnn.py:10 and rnn.py:13, store a tensor without history, by detach(), or by item() where only its number "
+        "is read."
     )
     assert other.subjects == ("log[*]",)
     assert unused[0].remedy == (

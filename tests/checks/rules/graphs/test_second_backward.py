@@ -53,6 +53,31 @@ def test_two_losses_that_are_known_before_are_added() -> None:
     assert "call (loss_a + loss_b).backward() once" in found.remedy
 
 
+def test_losses_that_a_loop_weights_are_added_in_it() -> None:
+    """The first call went through what both read, and not through the second loss, which was known before, too."""
+    nodes: list[Node] = [
+        op("MulBackward0", 1, sequence_nr=7, frame=2),
+        op("MseLossBackward0", 2, sequence_nr=3, frame=1),
+        op("TanhBackward0", 3, sequence_nr=2, frame=0, saved=(FREED,)),
+        leaf("w", 4),
+    ]
+    recorded = graph(*nodes, frames=(OLD, NEW, BACKWARD))
+    call = replace(first_call(), nodes=frozenset({0, 1, 2}))
+    (found,) = second_backward_findings(BackwardStarts(recorded, BACKWARD, [call]))
+
+    assert [(place.role, place.line) for place in found.places] == [
+        ("old", 10),
+        ("new", 11),
+        ("freed", 12),
+        ("backward", 12),
+    ]
+    assert found.text.startswith("h (rnn.py:10) is part of two graphs")
+    assert found.remedy == (
+        "All losses are known before rnn.py:12, and share a part: add them up in the loop, and call backward() once on "
+        "the sum, after it."
+    )
+
+
 def test_a_graph_that_is_old_as_a_whole_is_computed_again() -> None:
     """Inside the loop, where it is the same line that calls backward."""
     (found,) = second_backward_findings(BackwardStarts(joined(3), BACKWARD, [first_call()]))

@@ -2,6 +2,7 @@
 
 import pytest
 from factories import graph, leaf, op, saved
+from msgspec.structs import replace
 
 from gradinspect.checks.facts.backward_calls import GrownGraph
 from gradinspect.checks.facts.broadcasts import GrownOperator, Shape
@@ -44,6 +45,20 @@ def test_both_lines_are_named() -> None:
         "8 elements."
     )
     assert found.remedy == "Give both the same shape before train.py:3: call squeeze(-1) on the [8, 1]."
+
+
+def test_the_column_is_squeezed_where_it_is_made() -> None:
+    """What else reads it grows as well."""
+    made = Frame(file="train.py", line=2, function="forward", code="return self.value(h)")
+    here = squared_error(op("PowBackward0", 2, shape=(8, 8)))
+    nodes = [replace(node, frame=2) if node.name == "AddmmBackward0" else node for node in here.nodes]
+    there = replace(here, nodes=tuple(nodes), frames=(ERROR, LOSS, made))
+    (found,) = broadcast_findings(GrownGraph(there, [operator()]))
+
+    assert [(place.role, place.line) for place in found.places] == [("made", 2), ("broadcast", 3), ("reduced", 4)]
+    assert found.remedy == (
+        "At train.py:2, call squeeze(-1) on the [8, 1] that it makes, so that all who read it get the same shape."
+    )
 
 
 def test_the_sum_of_the_elements_is_a_reduction_too() -> None:

@@ -17,7 +17,7 @@ def test_a_state_dict_is_to_be_copied_where_it_is_kept() -> None:
     shared = Frame(file="train.py", line=4, code="...")
     finding = judged(SharedWeights(kind="state", name="self.best", taken="net.state_dict()", shared=shared))
 
-    assert finding.remedy == "Copy it at train.py:4: self.best = copy.deepcopy(net.state_dict())."
+    assert finding.remedy == "Copy it at train.py:4: self.best = copy.deepcopy(net.state_dict()), with import copy."
     assert [(place.role, place.line) for place in finding.places] == [("shared", 4)]
 
 
@@ -40,8 +40,14 @@ def test_a_target_that_is_the_model_is_to_be_a_copy() -> None:
     ]
 
     assert found[0].text.startswith("train.py:9 copies the weights of a model onto themselves: net and target are one")
-    assert found[0].remedy == "Make target a model of its own at train.py:4: target = copy.deepcopy(net)."
-    assert found[1].remedy == "Make target a model of its own where it is made: target = copy.deepcopy(net)."
+    assert (
+        found[0].remedy
+        == "Make target a model of its own at train.py:4: target = copy.deepcopy(net), with import copy."
+    )
+    assert (
+        found[1].remedy
+        == "Make target a model of its own where it is made: target = copy.deepcopy(net), with import copy."
+    )
     assert [(place.role, place.line) for place in found[0].places] == [("shared", 4), ("loaded", 9)]
 
 
@@ -54,4 +60,4 @@ def test_states_that_are_the_model_are_to_be_copied() -> None:
     assert loaded.text.startswith("train.py:4 got best['w'] from net.state_dict(), in the memory of the")
     assert [(place.role, place.line) for place in loaded.places] == [("shared", 4), ("loaded", 9)]
     assert several.text.startswith("3 or more results of net.state_dict() are kept, with steps")
-    assert loaded.remedy == several.remedy == "At train.py:4, keep copy.deepcopy(net.state_dict())."
+    assert loaded.remedy == several.remedy == "At train.py:4, keep copy.deepcopy(net.state_dict()), with import copy."
