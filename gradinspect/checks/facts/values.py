@@ -197,7 +197,7 @@ class LossWithoutGraph(Record, frozen=True, kw_only=True):
 
 
 GradcheckVerdict: TypeAlias = Literal[
-    "correct", "one direction", "wrong backward", "writes gradient", "wrong double backward", "not checked"
+    "correct", "one direction", "surrogate", "wrong backward", "writes gradient", "wrong double backward", "not checked"
 ]
 
 

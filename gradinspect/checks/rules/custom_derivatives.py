@@ -78,7 +78,7 @@ WRONG_DOUBLE_BACKWARD = Rule(
 
 def derivative_findings(function: CheckedFunction) -> Iterator[Finding]:
     """Report a Function whose backward or double backward is wrong."""
-    if function.verdict in ("correct", "one direction", "not checked"):
+    if function.verdict in ("correct", "one direction", "surrogate", "not checked"):
         return
     rule, text, remedy = _words(function)
     yield rule.finding(

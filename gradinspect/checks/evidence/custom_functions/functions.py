@@ -12,7 +12,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall, CustomCalls
-from gradinspect.checks.evidence.custom_functions.gradcheck import check_function
+from gradinspect.checks.evidence.custom_functions.gradcheck import SURROGATE, check_function
 from gradinspect.checks.evidence.custom_functions.one_direction import MOST_FUNCTIONS, checked_in_copy
 from gradinspect.checks.evidence.custom_functions.shrinking import WORKABLE
 from gradinspect.checks.facts.values import CheckedFunction
@@ -49,9 +49,12 @@ def unverified_notes(
         yield f"1 custom Function not verified ({name.rpartition('.')[2]}): {why}."
     quickly = {function.name for function in checked if function.verdict == "one direction"}
     wrong = {function.name for function in checked if function.verdict == "wrong backward"}
-    short = {name.rpartition(".")[2] for name in names if name not in too_large} - quickly - wrong
+    meant = {function.name for function in checked if function.verdict == "surrogate"}
+    short = {name.rpartition(".")[2] for name in names if name not in too_large} - quickly - wrong - meant
     if short:
         yield f"{format_count(len(short), 'custom Function')} not verified ({listed(sorted(short))}): --gradcheck does."
+    if meant:
+        yield f"{format_count(len(meant), 'custom Function')} not verified ({listed(sorted(meant))}): {SURROGATE}."
     if quickly:
         count = format_count(len(quickly), "custom Function")
         yield f"{count} verified in a few directions only ({listed(sorted(quickly))}): --gradcheck does it in full."

@@ -49,7 +49,7 @@ def check_function(call: CustomCall) -> CheckedFunction:
             if _writes_gradient(ready):
                 return CheckedFunction(name=name, verdict="writes gradient")
             if is_intentional(ready):
-                return CheckedFunction(name=name, verdict="correct")
+                return CheckedFunction(name=name, verdict="surrogate", reason=SURROGATE)
             verdict, reason = _judge(ready, twice=not _is_once_differentiable(call.function))
             slopes = tuple(_slopes(call, ready)) if verdict == "wrong backward" else ()
         except CannotBeCheckedError as error:
@@ -57,6 +57,9 @@ def check_function(call: CustomCall) -> CheckedFunction:
         except Exception as error:  # anything that the user's code raises for other numbers than its own
             return CheckedFunction(name=name, verdict="not checked", reason=failed_with(error))
     return CheckedFunction(name=name, verdict=verdict, reason=reason, slopes=slopes)
+
+
+SURROGATE = "forward is a step function or returns its input, so nothing says which backward is right"
 
 
 def failed_with(error: Exception) -> str:
@@ -69,7 +72,7 @@ def unchecked_notes(functions: Sequence[CheckedFunction]) -> tuple[str, ...]:
     return tuple(
         f"{function.name} was not checked: {function.reason}."
         for function in functions
-        if function.verdict == "not checked"
+        if function.verdict in ("not checked", "surrogate")
     )
 
 

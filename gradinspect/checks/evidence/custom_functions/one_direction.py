@@ -20,6 +20,7 @@ import torch
 
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall
 from gradinspect.checks.evidence.custom_functions.gradcheck import (
+    SURROGATE,
     CannotBeCheckedError,
     Ready,
     argument_names,
@@ -64,6 +65,8 @@ def check_quickly(call: CustomCall) -> CheckedFunction:
         try:
             ready = prepare(call)
             rounds = [] if is_intentional(ready) else [_round(call, ready, *one) for one in enumerate(SCALES)]
+            if not any(slope.numeric or slope.backward for slopes in rounds for slope in slopes):
+                return CheckedFunction(name=name, verdict="surrogate", reason=SURROGATE)
         except CannotBeCheckedError as error:
             return CheckedFunction(name=name, verdict="not checked", reason=text_of(error))
         except Exception as error:  # anything that the user's code raises for other numbers than its own

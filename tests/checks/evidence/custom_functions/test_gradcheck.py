@@ -8,7 +8,7 @@ import torch
 from gradinspect.checks.evidence.custom_functions import calls as calls_module
 from gradinspect.checks.evidence.custom_functions import gradcheck
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall, CustomCalls
-from gradinspect.checks.evidence.custom_functions.gradcheck import check_function, unchecked_notes
+from gradinspect.checks.evidence.custom_functions.gradcheck import SURROGATE, check_function, unchecked_notes
 from gradinspect.checks.evidence.custom_functions.shrinking import in_double_precision, num_elements, shrunk
 from gradinspect.checks.facts.values import CheckedFunction
 
@@ -103,10 +103,10 @@ def checked(function: Any) -> CheckedFunction:
     return check_function(CustomCall(function, (torch.randn(3, 16, requires_grad=True),), {}))
 
 
-@pytest.mark.parametrize("function", [Scale, Step, Heads])
-def test_what_is_right_or_by_choice(function: Any) -> None:
+@pytest.mark.parametrize(("function", "verdict"), [(Scale, "correct"), (Step, "surrogate"), (Heads, "correct")])
+def test_what_is_right_or_by_choice(function: Any, verdict: str) -> None:
     """A derivative, a straight-through estimator, and one that only runs on the lengths that it got."""
-    assert checked(function).verdict == "correct"
+    assert checked(function).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ class Identity(Scale):
     ("function", "verdict", "reason"),
     [
         (Greedy, "writes gradient", ""),
-        (Identity, "correct", ""),
+        (Identity, "surrogate", SURROGATE),
         (
             Stored, "wrong double backward",
             "Something that backward uses has no history: stored on ctx, detached, or from NumPy.",

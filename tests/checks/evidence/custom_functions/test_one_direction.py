@@ -8,6 +8,8 @@ import torch
 
 from gradinspect.checks.evidence.custom_functions import one_direction
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall, CustomCalls
+from gradinspect.checks.evidence.custom_functions.functions import unverified_notes
+from gradinspect.checks.evidence.custom_functions.gradcheck import SURROGATE
 from gradinspect.checks.evidence.custom_functions.one_direction import check_quickly, checked_in_copy
 from gradinspect.checks.facts.values import CheckedFunction
 
@@ -168,6 +170,29 @@ def test_what_is_far_off_is_named(function: Any, number: int, wrong: list[str]) 
 def test_what_is_meant_is_right_in_these_directions(function: Any) -> None:
     """NOTE [Surrogate gradients]."""
     assert checked(function).verdict == "one direction"
+
+
+class Binarize(Clamp):
+    """A step function; its backward is that of a clamp."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Keep the sign."""
+        return x.sign()
+
+
+def test_a_surrogate_is_not_called_verified() -> None:
+    """Nothing was compared: forward is constant there, whatever backward says."""
+    found = checked(Binarize)
+    known = (found, CheckedFunction(name="Clamp", verdict="one direction"))
+
+    assert (found.verdict, found.reason) == ("surrogate", SURROGATE)
+    assert list(unverified_notes(["a.Binarize", "a.Clamp", "a.Narrow"], known)) == [
+        "1 custom Function not verified (Narrow): --gradcheck does.",
+        "1 custom Function not verified (Binarize): forward is a step function or returns its input, so nothing says "
+        "which backward is right.",
+        "1 custom Function verified in a few directions only (Clamp): --gradcheck does it in full.",
+    ]
 
 
 def test_what_cannot_be_measured_is_not_called_wrong() -> None:
