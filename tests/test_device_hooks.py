@@ -60,7 +60,9 @@ def test_lines_and_modules_are_those_of_the_cpu(program: str, devices: dict[str,
 
 
 # A copy of the process cannot use the device, so that custom Functions on one are verified only where it is asked for.
-_VERIFIED = re.compile(r"(custom Functions?) (?:not verified|verified in a few directions only)|: (?:--gradcheck does|forward is a step).*")
+_VERIFIED = re.compile(
+    r"(custom Functions?) (?:not verified|verified in a few directions only)|: (?:--gradcheck does|forward is a step).*"
+)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -1,7 +1,7 @@
 # expect: GI335
 # why: divergence_beside_a_mean.py:16 is a mean over the 48 elements of each example, and
-# advice: Divide the divergence by 48 at divergence_beside_a_mean.py:19, or sum the error at
-# advice: divergence_beside_a_mean.py:16 over the elements of each example, too.
+# advice: at divergence_beside_a_mean.py:16, reduction='sum' divided by how many rows there are
+# advice: Or divide such a divergence by 48 at divergence_beside_a_mean.py:19.
 # lines: sum=17 mean=16 added=19
 import torch
 from torch import nn

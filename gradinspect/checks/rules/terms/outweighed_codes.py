@@ -41,8 +41,9 @@ def outweighed_findings(fact: OutweighedCode) -> Iterator[Finding]:
         f"over its code. No code can win more than the whole error, which leaves it {fact.nats:.2g} nats at most, in "
         f"each of {fact.num_calls} calls: the model does better without it.",
         places=(*place_of("sum", fact.summed), *place_of("mean", fact.error), *place_of("added", fact.used)),
-        remedy=f"Divide the divergence by {fact.elements} at {line_of(fact.used)}, or sum the error at {error} over "
-        "the elements of each example, too.",
+        remedy="Sum both over the elements of an example, and average both over the examples: at "
+        f"{error}, reduction='sum' divided by how many rows there are; at {summed}, the same, unless it is so already. "
+        f"Or divide such a divergence by {fact.elements} at {line_of(fact.used)}.",
     )
 
 
