@@ -47,6 +47,33 @@ for step in range(4):
     captured[0] = False
     model.zero_grad(set_to_none=False)
 """
+CAPTURED_STEPS = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+torch.manual_seed(0)
+captured = [False]
+torch.sim.is_current_stream_capturing = lambda: captured[0]
+images = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten(), nn.Linear(2 * 14 * 14, 4))
+words = nn.Sequential(nn.Embedding(10, 8), nn.Flatten(), nn.Linear(8 * 6, 4))
+optimizer = torch.optim.SGD([*images.parameters(), *words.parameters()], lr=1e-3)
+weight = torch.ones(4)
+for step in range(4):
+    x, ids, labels = torch.rand(8, 3, 16, 16), torch.randint(10, (8, 6)), torch.randint(4, (8,))
+    captured[0] = step < 2
+    before, allocations = torch.sim.witnessed().values_read, torch.sim.allocations()
+    optimizer.zero_grad()
+    scores = images(x) - words(ids).masked_fill(labels[:, None] == 0, -1e9).softmax(1)
+    loss = F.cross_entropy(scores, labels, weight=weight) + F.mse_loss(scores.mean(1), labels.float() + 100)
+    loss.backward()
+    nn.utils.clip_grad_norm_(images.parameters(), 1.0, foreach=False)
+    optimizer.step()
+    with torch.no_grad():
+        images(x).argmax(1).eq(labels).float().mean()
+    read, allocated = torch.sim.witnessed().values_read - before, torch.sim.allocations() - allocations
+    captured[0] = False
+    print("captured", read, allocated, flush=True)
+"""
 VERBS = (
     "trace program.py", "saved program.py", "memory program.py", "find program.py bytes>0", "check program.py",
     "grads program.py --steps 2", "fit program.py", "fit program.py --real", "step program.py --report step.md --force",
@@ -138,3 +165,14 @@ def test_nothing_of_ours_is_computed_while_kernels_are_captured(line: str, devic
     assert seen[:2] == plain[:2][: len(seen)]
     assert line in READING or len(seen) >= 2  # those stop at the first call, which they only read
     assert said.count("2 calls inside a CUDA graph capture were not looked at.") == (line in COMPUTING)
+
+
+@pytest.mark.parametrize("line", ["check program.py", "overview program.py", "grads program.py --steps 2"])
+def test_no_value_is_read_while_a_whole_step_is_captured(line: str, device: DeviceRuns, tmp_path: Path) -> None:
+    """Neither labels nor losses nor gradients: reading one makes the capture of the program fail."""
+    plain = ran(device, tmp_path, CAPTURED_STEPS, f"{PLAIN} program.py").output.splitlines()
+    found = ran(device, tmp_path, CAPTURED_STEPS, line).output.splitlines()
+    seen = [line for line in found if line.startswith("captured")]
+
+    assert len(seen) >= 2
+    assert seen[:2] == plain[:2]

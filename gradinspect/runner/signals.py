@@ -15,13 +15,14 @@ no timers and few signals.
 
 import faulthandler
 import signal
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import get_ident, main_thread
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
-from gradinspect.runner.waiting_handler import handler_of, program_handler, set_handler
+from gradinspect.runner.waiting_handler import handler_of, program_handler, set_handler, take_waiting
 
 _TIMERS: dict[Any, int] = {
     getattr(signal, name): getattr(signal, fires)
@@ -39,10 +40,6 @@ _AT_ONCE_S = 1e-6  # the shortest time that a timer can have
 _INTERRUPTS = signal.default_int_handler
 
 
-def _drop(_number: int, _frame: object) -> None:
-    """Take a signal that nobody waits for any more."""
-
-
 class HeldSignals:
     """The paused timers and delayed signals of a program."""
 
@@ -56,23 +53,33 @@ class HeldSignals:
         self._missed: list[int] = []
         self._theirs = {}
         for number, handler in _handlers().items():
-            wanted = self._wanted(number, program_handler(handler), ours)
+            theirs = program_handler(handler)
+            wanted = self._wanted(number, theirs, ours)
             if wanted != handler:
-                self._theirs[number] = handler if ours is None else program_handler(handler)
-                if not callable(wanted):  # Python complains of a signal that waits and finds no handler
-                    set_handler(number, _drop)
+                self._theirs[number] = handler if ours is None else theirs
+                if ours is not None and wanted != theirs:
+                    self._take_waiting(number, handler)
                 set_handler(number, wanted)
+
+    def _take_waiting(self, number: int, handler: Any) -> None:
+        """Record a signal that still waits: it came while the program ran, and is not for us."""
+        set_handler(number, self._note)  # Python calls it before it sets the next one
+        if take_waiting(handler):
+            self._note(number, None)
 
     def release(self) -> None:
         """Resume; the program's handlers are now called for delayed signals, and may raise."""
+        _send(self.resume())
+
+    def resume(self) -> list[int]:
+        """Resume; return the signals that are still to be sent."""
         for number, handler in self._theirs.items():
             set_handler(number, handler)
         for timer, (seconds, interval) in self._timers.items():
             if seconds and _is_due(timer, seconds, interval):
                 self._note(_TIMERS[timer], None)
         missed, self._missed = self._missed, []
-        for number in missed:
-            _raise(number)
+        return missed
 
     def drop_timers(self) -> None:
         """Do not resume the timers: they were for what does not run any more."""
@@ -87,6 +94,15 @@ class HeldSignals:
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if number not in self._missed:
             self._missed.append(number)
+
+
+def _send(numbers: list[int]) -> None:
+    """Send signals to this thread, also those after one whose handler raises."""
+    if numbers:
+        try:
+            _raise(numbers[0])
+        finally:
+            _send(numbers[1:])
 
 
 def _is_due(timer: Any, seconds: float, interval: float) -> bool:
@@ -138,10 +154,23 @@ class ProgramSignals:
                 self._held.drop_timers()
 
     def hand_back(self) -> None:
-        """Give the program's last handlers its signals."""
+        """Give the program's last handlers its signals. There is nothing left for them to end."""
         held, self._held = self._held, None
-        if held is not None:
-            held.release()
+        for number in held.resume() if held is not None else ():
+            try:
+                _raise(number)
+            except SystemExit:
+                pass
+            except BaseException as error:
+                error.__traceback__ = _of_handler(error.__traceback__)
+                sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _of_handler(trace: TracebackType | None) -> TracebackType | None:
+    """Leave out our frames, which are those that begin it."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace
 
 
 def _is_main_thread() -> bool:

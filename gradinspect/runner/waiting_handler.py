@@ -44,7 +44,7 @@ _AGAIN: dict[int, type] = {
 class WaitingHandler:
     """Stands for a handler of the program, which waits while our code runs. NOTE [Handlers that wait]."""
 
-    __slots__ = ("_is_ours", "_since", "handler")
+    __slots__ = ("_is_ours", "_since", "handler", "is_waiting")
 
     def __init__(
         self, handler: Callable[[int, FrameType | None], object], is_ours: Callable[[FrameType | None], bool]
@@ -58,12 +58,14 @@ class WaitingHandler:
         self.handler = handler
         self._is_ours = is_ours
         self._since: float | None = None  # when the signal came that waits
+        self.is_waiting = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Call the program's handler, now or later."""
-        if self._is_ours(frame) and not self._is_late():
+        self.is_waiting = self._is_ours(frame) and not self._is_late()
+        if self.is_waiting:
             if _CALLS_FOR_EVER and any(look() is not None for look in _TRACERS):
-                start_thread(_send_later, number)
+                start_thread(_send_later, self, number)
             else:
                 _again = _AGAIN[number]()  # freed at the end
             return
@@ -83,12 +85,21 @@ class WaitingHandler:
         return now - self._since > LONGEST_INTERRUPT_S
 
 
-def _send_later(number: Any) -> None:
-    """Send a signal to the main thread, from another one."""
+def _send_later(handler: WaitingHandler, number: Any) -> None:
+    """Send a signal that still waits to the main thread, from another one."""
     sleep(_PAUSE_S)
-    interrupt_main(number)
+    if handler.is_waiting:
+        interrupt_main(number)
 
 
 def program_handler(handler: Any) -> Any:
     """Return the program's handler for what is registered with Python."""
     return handler.handler if type(handler) is WaitingHandler else handler
+
+
+def take_waiting(handler: Any) -> bool:
+    """Return whether a signal waits for a handler, which is not called for it any more."""
+    if type(handler) is not WaitingHandler or not handler.is_waiting:
+        return False
+    handler.is_waiting = False
+    return True

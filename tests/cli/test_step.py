@@ -286,6 +286,28 @@ def test_a_graph_that_was_used_up(tmp_path: Path) -> None:
     assert "second time" in second.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("--backward", "1", "--continue")])
+def test_a_call_that_fails_in_a_program_that_goes_on(options: tuple[str, ...], tmp_path: Path) -> None:
+    """It is not taken for a program without a graph, and no other graph is stepped through in its place."""
+    (tmp_path / "fails.py").write_text("""\
+import torch
+x = torch.ones(2, requires_grad=True)
+y = x.exp()
+x.register_hook(lambda _: 1 / 0)
+try:
+    y.sum().backward(retain_graph=True)
+except ZeroDivisionError:
+    print("caught")
+""")
+    run = step(tmp_path / "fails.py", "c", options=options)
+
+    assert run.returncode == 2
+    assert "caught" in run.stdout
+    assert "backward #1 of 'fails.py' failed, so its steps did not end. Choose a later one" in " ".join(
+        run.stderr.split()
+    )
+
+
 def test_a_change_in_place_is_said_before_it_fails(tmp_path: Path) -> None:
     """The node, its line and the versions; then torch's own error."""
     script = tmp_path / "stale.py"

@@ -25,6 +25,11 @@ def caught() -> Any:
     signal.signal(signal.SIGUSR1, before)
 
 
+def too_late(*_: object) -> None:
+    """Raise."""
+    raise TimeoutError
+
+
 def test_a_signal_waits(caught: list[int]) -> None:
     """Two signals of a kind count as one, as in the system."""
     with held_signals(), held_signals():
@@ -55,6 +60,59 @@ def test_a_signal_that_still_waits_is_not_complained_of(monkeypatch: pytest.Monk
         signal.signal(signal.SIGCHLD, before)
 
     assert complaints == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_that_still_waits_is_handed_on(number: int) -> None:
+    """It came while the program ran: its handler is called once, when the program has its own again."""
+    called: list[int] = []
+    is_over = False
+    ours = ProgramSignals()
+    before = signal.signal(number, WaitingHandler(lambda number, _: called.append(number), lambda _: not is_over))
+    try:
+        signal.raise_signal(number)
+        ours.restore()
+        is_over = True
+        assert called == []
+
+        ours.hand_back()
+        assert called == [number]
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR2"), reason="Windows has few signals")
+def test_what_handlers_raise_after_the_program_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """But not an exit, as there is nothing left to end; and one that raises does not keep the others from theirs."""
+    called: list[int] = []
+
+    def exits(number: int, _frame: object) -> None:
+        called.append(number)
+        sys.exit(1)
+
+    def fails(number: int, _frame: object) -> None:
+        called.append(number)
+        raise TimeoutError("too late")
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGUSR2)}
+    try:
+        for handler in (fails, exits):
+            ours = ProgramSignals()
+            for number in before:
+                signal.signal(number, handler)
+            ours.restore()
+            for number in before:
+                signal.raise_signal(number)
+            ours.hand_back()
+    finally:
+        for number, theirs in before.items():
+            signal.signal(number, theirs)
+
+    assert called == [*before] * 2
+    printed = capsys.readouterr().err
+    assert printed.endswith("TimeoutError: too late\n")
+    assert "SystemExit" not in printed
+    assert printed.count("File ") == len(before)
 
 
 @needs_timers
@@ -111,10 +169,6 @@ def test_a_program_that_we_have_stopped_has_no_timers_left() -> None:
 
 def test_an_error_of_a_handler_comes_out(caught: list[int]) -> None:
     """Where the program's own code continues."""
-
-    def too_late(*_: object) -> None:
-        raise TimeoutError
-
     signal.signal(signal.SIGUSR1, too_late)
     with pytest.raises(TimeoutError), held_signals():
         signal.raise_signal(signal.SIGUSR1)
@@ -140,6 +194,24 @@ def test_after_the_program_ctrl_c_means_us(caught: list[int]) -> None:
         assert caught == [signal.SIGUSR1]
     finally:
         signal.signal(signal.SIGINT, ours)
+
+
+def test_a_handler_that_raises_does_not_keep_another_from_its_signal(caught: list[int]) -> None:
+    """Python calls it, too."""
+
+    def hold_both() -> None:
+        with held_signals():
+            signal.raise_signal(signal.SIGUSR2)
+            signal.raise_signal(signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR2, too_late)
+    try:
+        with pytest.raises(TimeoutError):
+            hold_both()
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+    assert caught == [signal.SIGUSR1]
 
 
 def test_another_thread_holds_nothing(caught: list[int]) -> None:

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from gradinspect.graph import Fingerprint
 from gradinspect.recording.values.magnitudes import bits_of, scaled_by_largest, why_unread, wide_dtype
-from gradinspect.torch_api.devices.graph_capture import is_capturing
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patching.originals import ops
 
@@ -34,7 +33,7 @@ class Pending(Struct, gc=False):
 
 def measure(tensor: torch.Tensor) -> Pending | None:
     """Take the fingerprint of a tensor; None if it cannot be read, or has no elements, or if we would be traced."""
-    if torch.jit.is_tracing() or why_unread(tensor) is not None or (not tensor.is_cpu and is_capturing()):
+    if torch.jit.is_tracing() or why_unread(tensor) is not None:
         return None
     try:
         with unobserved():

@@ -6,6 +6,7 @@ import torch
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.stepping import SteppingOutcome
+from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, Graph
 from gradinspect.observers.gradients.unhooked_leaves import refuse_compiled_autograd
 from gradinspect.observers.graphs.freed_graphs import FreedGraphs
@@ -17,6 +18,7 @@ from gradinspect.recording.outputs import OutputTensor
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Recorded, Run
+from gradinspect.units import call_name
 
 
 class SteppingObserver(Observer[SteppingOutcome]):
@@ -64,7 +66,7 @@ class SteppingObserver(Observer[SteppingOutcome]):
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]
     ) -> None:
         """Step through a backward from the remaining tensors."""
-        recorded = self._run.record(kind, outputs, variables=variables)
+        recorded = None if self._has_begun else self._run.record(kind, outputs, variables=variables)
         if recorded is not None and self._run.request.creates_graph:
             recorded = record_second_graph(self._run, recorded, None)
         if recorded is not None:
@@ -118,7 +120,16 @@ class SteppingObserver(Observer[SteppingOutcome]):
             self._outcome = steps.finish(returned)
             self._run.stop(call.caller)
 
-        return CallEnd(finish, steps.close)
+        def abandon() -> None:
+            steps.close()
+            if self._outcome is None and self.problem is None:  # if the program catches the error, it is not told
+                name = call_name(call.kind, call.number)
+                self.problem = GradInspectError(
+                    f"{name} of '{self._run.request.label}' failed, so its steps did not end.",
+                    "Choose a later one with --backward or --grad.",
+                )
+
+        return CallEnd(finish, abandon)
 
     def _with_warning(self, graph: Graph) -> Graph:
         """Add a warning if saved tensors were freed, because backward will fail there."""

@@ -18,6 +18,7 @@ import torch
 from msgspec import Struct
 
 from gradinspect.errors import text_of
+from gradinspect.torch_api.devices.graph_capture import INSIDE, is_capturing
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import can_read_values, is_released, plain_tensors_only
@@ -68,6 +69,8 @@ def why_unread(tensor: torch.Tensor) -> str | None:
         return "inside a torch.func transform"
     if computes_by_itself(tensor):
         return f"{type(tensor).__name__} implements the operators itself"
+    if not tensor.is_cpu and is_capturing():  # NOTE [Captured kernels]
+        return INSIDE
     if tensor.is_meta:
         return "on the meta device, which has no values"
     return "its memory is released" if is_released(tensor) else None

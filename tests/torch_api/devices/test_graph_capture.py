@@ -12,7 +12,8 @@ from gradinspect.api.live.session import LiveSession
 from gradinspect.observers.gradients.gradient_steps_observer import GradientStepsObserver
 from gradinspect.observers.gradients.timeline_observer import TimelineObserver
 from gradinspect.observers.gradients.values_observer import ValuesObserver
-from gradinspect.torch_api.devices.graph_capture import is_capturing
+from gradinspect.recording.values.magnitudes import why_unread
+from gradinspect.torch_api.devices.graph_capture import INSIDE, is_capturing
 
 
 class Capture:
@@ -63,6 +64,14 @@ def test_a_device_without_a_context_is_not_asked(capture: Capture) -> None:
     capture.is_initialized = False
     assert not is_capturing()
     assert capture.num_asked == 1
+
+
+def test_values_on_a_device_are_not_read_inside_a_capture(capture: Capture) -> None:
+    """Those of the CPU are no part of it."""
+    capture.is_on = True
+
+    assert why_unread(torch.ones(2)) is None
+    assert why_unread(torch.ones(2, device="meta")) == INSIDE
 
 
 def test_check_says_how_many_calls_it_did_not_look_at(capture: Capture) -> None:

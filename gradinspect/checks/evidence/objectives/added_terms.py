@@ -28,6 +28,7 @@ from gradinspect.checks.evidence.objectives.outweighed_codes import (
     is_divergence_of_code,
 )
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.result_states import is_small_and_readable
 from gradinspect.checks.facts.objectives import OutweighedCode, RepeatedTerm, UnlikeReductions
 from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, all_behind
 from gradinspect.graph import Frame
@@ -257,7 +258,7 @@ class AddedTermLog:
         keys = [_peeled(calls, read) for read, _ in (one, other)]
         with unobserved():
             for key, (_, tensor) in zip(keys, (one, other), strict=True):
-                if key != OUTSIDE and not ops.is_complex(tensor):
+                if key != OUTSIDE and not ops.is_complex(tensor) and is_small_and_readable(tensor, 1):
                     self._values.setdefault(key, float(ops.item(ops.detach(tensor))))
         sides = [[*self._addends(key)] for key in keys]
         for mine in sides[0]:

@@ -32,7 +32,7 @@ _PRODUCTS = frozenset(("mul", "multiply", "rmul", "imul"))
 
 
 def is_small_and_readable(tensor: torch.Tensor, most_elements: int) -> bool:
-    """Return whether reading the values of a tensor on the CPU changes nothing and takes little time."""
+    """Return whether reading the values of a tensor changes nothing and takes little time; it may wait for a device."""
     if torch.jit.is_tracing() or tensor.layout is not torch.strided or tensor.is_nested:
         return False
     if _has_no_reductions(tensor.dtype) or why_unread(tensor) is not None:
