@@ -40,7 +40,7 @@ _INTERRUPTS = signal.default_int_handler
 
 
 def _drop(_number: int, _frame: object) -> None:
-    """Take a signal that nobody waits for any more."""
+    """Accept a signal that is no longer waited for."""
 
 
 class HeldSignals:
@@ -75,7 +75,7 @@ class HeldSignals:
             _raise(number)
 
     def drop_timers(self) -> None:
-        """Do not resume the timers: they were for what does not run any more."""
+        """Drop the timers: what they were set for has ended."""
         self._timers = {}
 
     def _wanted(self, number: int, handler: Any, ours: Mapping[int, Any] | None) -> Any:

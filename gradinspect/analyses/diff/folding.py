@@ -27,7 +27,7 @@ from gradinspect.analyses.structure.name_folding import (
 )
 from gradinspect.graph import Node, TensorInfo, source_of
 
-_WITH_NUMBERS: Final = ("shape", "saved")  # those in a line of code are no sizes
+_WITH_NUMBERS: Final = ("shape", "saved")  # those in a line of code are not sizes
 
 
 class _Change(NamedTuple):

@@ -101,7 +101,7 @@ class Names:
             self._add_tensor(variable.value, "variable", variable.name, is_alias=False)
 
     def add_leaf(self, tensor: torch.Tensor, name: str) -> None:
-        """Name a parameter that only the graph holds: what it takes is no weight of a model, but held for backward."""
+        """Name a parameter that only the graph holds: its bytes are held for backward, not those of a model."""
         self._leaves.setdefault(id(tensor), LeafName(name, "parameter"))
 
     def _add_tensor(self, tensor: torch.Tensor, kind: LeafKind, name: str, *, is_alias: bool = True) -> None:
