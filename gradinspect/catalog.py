@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -58,10 +58,37 @@ class Catalog(Record, frozen=True, array_like=True):
     """All generated Backward classes of one torch version."""
 
     torch_version: str
-    entries: dict[str, Entry]
+    entries: Mapping[str, Entry]
     operators: dict[str, Differentiability] = msgspec.field(
         default_factory=dict
     )  # "threshold_backward", for all overloads and backends
+
+
+class _Cached(Record, frozen=True, array_like=True):
+    """A catalog as it is cached."""
+
+    torch_version: str
+    entries: dict[str, msgspec.Raw]
+    operators: dict[str, Differentiability]
+
+
+class _CachedEntries(Mapping[str, Entry]):
+    """Entries that are read when they are asked for: to read all takes longer than to record a graph."""
+
+    def __init__(self, packed: Mapping[str, msgspec.Raw]) -> None:
+        self._packed = packed
+        self._read: dict[str, Entry] = {}
+
+    def __getitem__(self, name: str) -> Entry:
+        if name not in self._read:
+            self._read[name] = msgspec.msgpack.decode(self._packed[name], type=Entry)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
 
 
 class Sources(NamedTuple):
@@ -140,9 +167,12 @@ def read_cached(file: Path) -> Catalog | None:
     try:
         content = file.read_bytes()
         digest, packed = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-        return msgspec.msgpack.decode(packed, type=Catalog) if digest == _digest(packed) else None
+        if digest != _digest(packed):
+            return None
+        found = msgspec.msgpack.decode(packed, type=_Cached)
     except Exception:
         return None
+    return Catalog(found.torch_version, _CachedEntries(found.entries), found.operators)
 
 
 def _digest(packed: bytes) -> bytes:

@@ -4,12 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 from factories import graph, op
+from msgspec.structs import replace
 
 from gradinspect import catalog
 from gradinspect.catalog import Catalog, Entry, Sources, load_catalog
@@ -18,7 +19,7 @@ from gradinspect.graph import argument_name
 
 
 @pytest.fixture(scope="module")
-def entries() -> dict[str, Entry]:
+def entries() -> Mapping[str, Entry]:
     """Make the catalogue of the installed torch once."""
     return catalog.parse_catalog(catalog.find_sources(), "2.13.0").entries
 
@@ -241,6 +242,21 @@ def test_a_torch_without_its_sources_is_named(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(GradInspectError, match=r'has no "derivatives\.yaml"'):
         catalog.find_sources()
+
+
+def test_an_entry_is_read_from_the_cache_when_it_is_asked_for(tmp_path: Path) -> None:
+    """Once; all of them are those that were made."""
+    file = tmp_path / "catalog.msgpack"
+    one = Entry("AddBackward0", "add(Tensor self) -> Tensor", ("self",), (), (), (), ())
+    other = replace(one, name="MulBackward0")
+    catalog.write_cached(file, Catalog(torch_version="2.13.0", entries={entry.name: entry for entry in (one, other)}))
+    read = catalog.read_cached(file)
+
+    assert read is not None
+    assert type(read.entries) is not dict
+    assert read.entries["AddBackward0"] is read.entries["AddBackward0"]
+    assert ("AddBackward0" in read.entries, "DivBackward0" in read.entries, len(read.entries)) == (True, False, 2)
+    assert list(read.entries.values()) == [one, other]
 
 
 def test_one_changed_byte_is_noticed(tmp_path: Path) -> None:

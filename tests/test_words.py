@@ -39,6 +39,8 @@ NEVER = {
     r"\bknow (of )?(none|nothing)\b": "Know none",
     r"\bwithout a word\b": "without a word",
     r"\bin vain\b|in_vain": "in vain",
+    r"\bgiv(es?|en|ing) out\b": "given out",
+    r"\bfor ever\b": "for ever",
 }
 
 
@@ -80,6 +82,8 @@ def test_the_table_lists_each_word(word: str) -> None:
         "It is no file.",
         "Is told of each call.",
         "def waited_in_vain(self) -> None:",
+        "What the allocator has given out since its start.",
+        "It would wait for ever.",
     ],
 )
 def test_a_word_is_seen(line: str) -> None:

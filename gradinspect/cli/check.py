@@ -4,15 +4,17 @@ from typing import Annotated
 
 import typer
 
+from gradinspect.checks.findings import Findings
 from gradinspect.cli.options.project import project_of
 from gradinspect.cli.options.report_options import ReportOptions, takes_report_options
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.output.findings_report import FindingsReport
 from gradinspect.cli.output.printing import print_problem
-from gradinspect.cli.running import questions
 from gradinspect.cli.running.compiled_checks import check_compiled
 from gradinspect.cli.running.compiled_runs import check_is_comparable
 from gradinspect.cli.running.pipeline import report_on
+from gradinspect.cli.running.questions import Question, observed_by
+from gradinspect.cli.running.rank_results import result_of_findings, with_findings_of
 from gradinspect.errors import FOUND_SOMETHING, ScriptFailedError
 from gradinspect.request import Request
 
@@ -57,11 +59,22 @@ def check(
         report(check_compiled(request))
         return FOUND_SOMETHING if report.has_findings else 0
     try:
-        question = questions.findings(steps or project.settings.steps, gradcheck=gradcheck, is_on=report.selection.has)
-        report_on(request, question, report)
+        report_on(request, _findings(steps or project.settings.steps, report, gradcheck=gradcheck), report)
     except ScriptFailedError as error:
         if not report.has_findings:
             raise
         if str(error):
             print_problem(str(error))
     return FOUND_SOMETHING if report.has_findings else 0
+
+
+def _findings(num_calls: int | None, report: FindingsReport, *, gradcheck: bool) -> Question[Findings]:
+    """Ask for the problems in that many backward calls; None: until all is known."""
+    is_on = report.selection.has
+    return Question(
+        observe=observed_by("checks.evidence.observer.ChecksObserver", num_calls, gradcheck=gradcheck, is_on=is_on),
+        a_capture_cannot="be checked",
+        summarize=result_of_findings,
+        merge=with_findings_of,
+        stops_together=True,
+    )

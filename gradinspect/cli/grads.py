@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 from rich.text import Text
@@ -45,6 +45,8 @@ from gradinspect.cli.output.files import check_target, of_this_rank, write_conte
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.pipeline import report_on
+from gradinspect.cli.running.questions import Question, at_first_backward
+from gradinspect.cli.running.rank_results import result_of_buckets, result_of_graph_in
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.gradients import (
@@ -67,6 +69,16 @@ from gradinspect.units import format_count
 
 By = Literal["module", "parameter", "node"]
 MAX_SLOWEST = 15
+BUCKETS: Final = Question[BucketReport](
+    observe=at_first_backward("observers.gradients.buckets_observer.BucketsObserver"),
+    a_capture_cannot="show buckets",
+    summarize=result_of_buckets,
+)
+TIMELINE: Final = Question[Timeline](
+    observe=at_first_backward("observers.gradients.timeline_observer.TimelineObserver"),
+    a_capture_cannot="be timed",
+    summarize=result_of_graph_in,
+)
 
 
 @takes_source()
@@ -130,7 +142,16 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     if steps is None:
         report_on(request, questions.gradients(), report)
     else:
-        report_on(request, questions.gradient_steps(steps), report_steps)
+        report_on(request, _gradient_steps(steps), report_steps)
+
+
+def _gradient_steps(num_steps: int) -> Question[GradientSteps]:
+    """Ask for the gradients of several consecutive backward calls."""
+    return Question(
+        observe=at_first_backward("observers.gradients.gradient_steps_observer.GradientStepsObserver", num_steps),
+        a_capture_cannot=f"show {num_steps} steps",
+        summarize=result_of_graph_in,
+    )
 
 
 def _check_alone(option: str, does: str, *, is_alone: bool) -> None:
@@ -155,7 +176,7 @@ def _show_buckets(request: Request, *, is_text: bool, full: bool) -> None:
         else:
             print_text(render_buckets_json(found))
 
-    report_on(request, questions.buckets(), report)
+    report_on(request, BUCKETS, report)
 
 
 def _time(request: Request, file: Path, rows: RowChoice, *, full: bool, force: bool) -> None:
@@ -175,7 +196,7 @@ def _time(request: Request, file: Path, rows: RowChoice, *, full: bool, force: b
             if target is not None:
                 write_content(target, render_chrome_trace(timeline).encode(), force=force)
 
-    report_on(request, questions.timeline(), report)
+    report_on(request, TIMELINE, report)
 
 
 def _max_rows(rows: RowChoice, *, full: bool, default: int = MAX_ROWS) -> int | None:

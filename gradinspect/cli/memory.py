@@ -35,6 +35,8 @@ from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.budget_runs import compare_budgets
 from gradinspect.cli.running.pipeline import report_on
+from gradinspect.cli.running.questions import Question, at_first_backward
+from gradinspect.cli.running.rank_results import result_of_growth
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.json import render_json
@@ -115,7 +117,17 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
         return
     of_one = [request.backward, request.grad, request.at, request.root, *chosen.values()]
     _check_several_moments(iterations, of_one)
-    report_on(request, questions.growth(iterations), lambda growth: _print_growth(growth, output_format))
+    report_on(request, _growth(iterations), lambda growth: _print_growth(growth, output_format))
+
+
+def _growth(iterations: int) -> Question[Growth]:
+    """Ask how the live graph grows over several backward calls."""
+    return Question(
+        observe=at_first_backward("observers.graphs.growth_observer.GrowthObserver", iterations),
+        a_capture_cannot="show several iterations",
+        summarize=result_of_growth,
+        needs_values=False,
+    )
 
 
 def _print_growth(growth: Growth, output_format: str) -> None:

@@ -1,6 +1,7 @@
 """`gradinspect train.py`: the headlines of one run."""
 
 import shlex
+from typing import Final
 
 from gradinspect.checks.overview import Overview
 from gradinspect.checks.settings import selection_of
@@ -10,12 +11,17 @@ from gradinspect.cli.options.request import takes_source, words_of
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
-from gradinspect.cli.running import questions
 from gradinspect.cli.running.pipeline import report_on
+from gradinspect.cli.running.questions import Question, observed_by
+from gradinspect.cli.running.rank_results import result_of_graph_in
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.overview import render_overview_json
 from gradinspect.renderers.terminal.overview import OverviewPage
 from gradinspect.request import Request
+
+HEADLINES: Final = Question[Overview](
+    observe=observed_by("checks.evidence.overview_observer.OverviewObserver"), summarize=result_of_graph_in
+)
 
 
 @takes_source()
@@ -40,4 +46,4 @@ def overview(request: Request, *, output_format: TextOrJson = "text") -> None:
         else:
             print_lines(terminal_page(OverviewPage).lines(found, shlex.join(words_of(request))))
 
-    report_on(request, questions.overview(), report)
+    report_on(request, HEADLINES, report)

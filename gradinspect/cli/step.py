@@ -16,8 +16,9 @@ from gradinspect.cli.output.debugger import Debugger
 from gradinspect.cli.output.files import of_this_rank
 from gradinspect.cli.output.printing import is_silent
 from gradinspect.cli.output.step_report import ReportWriter, check_report
-from gradinspect.cli.running import questions
 from gradinspect.cli.running.pipeline import report_on
+from gradinspect.cli.running.questions import Question, observed_by
+from gradinspect.cli.running.rank_results import result_of_graph_in
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.terminal.nodes.steps import StepPage
 from gradinspect.request import Request
@@ -69,7 +70,13 @@ def step(
             raise listener.problem
         print_lines(page.outcome(outcome))
 
-    report_on(request, questions.stepping(listener, grad_output), finish)
+    question = Question[SteppingOutcome](
+        observe=observed_by("observers.stepping.stepping_observer.SteppingObserver", listener, grad_output),
+        a_capture_cannot="be stepped through",
+        summarize=result_of_graph_in,
+        needs_backward=False,
+    )
+    report_on(request, question, finish)
 
 
 def _commands(path: Path) -> list[str]:

@@ -103,7 +103,7 @@ class Draws:
 
     def _lose(self, generator: torch.Generator) -> None:
         self._lost[id(generator)] = generator, generator.initial_seed()
-        _skip(1, generator)  # to where no seed puts it
+        _skip(1, generator)  # to a state that no seed gives
 
     def _has_drawn(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor, generator: torch.Generator

@@ -3,7 +3,7 @@
 NOTE [Values of real steps]
 Where values decide what runs next, and how large it is, `fit` runs the program with values first, and keeps what was
 read: at which line, by which operator, of which shape. On fake tensors each line then gets its answers in that order.
-A line that reads what it did not read there, or something of another shape, gets none: the two runs have parted. What
+A line that reads what it did not read there, or something of another shape, gets none: the two runs have diverged. What
 a checkpointed block reads again in backward is what its forward has read.
 
 NOTE [Sizes that kernels read]

@@ -58,7 +58,7 @@ class SavedFiles:
     """Stands in for files with fake tensors. NOTE [Files of fake tensors]."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start empty."""
         self._by_path: dict[str, _Saved] = {}
         self._by_number: list[_Saved] = []
 
@@ -145,7 +145,7 @@ def _path_of(file: Any) -> str | None:
 
 
 def _saved(obj: Any, pickle_module: Any) -> _Saved | None:
-    """Take apart an object; None if it has no fake tensors."""
+    """Take an object apart; None if it has no fake tensors."""
     kept: list[_KeptTensor] = []
     numbers: dict[int, int] = {}  # of tensors
     storages: dict[int, int] = {}
@@ -194,7 +194,7 @@ def _kept(tensor: torch.Tensor, storage: Any, number: int) -> _KeptTensor:
 
 
 def _loaded(saved: _Saved, map_location: Any) -> Any:
-    """Put an object together again, of new memory."""
+    """Rebuild an object in new memory."""
     storages: dict[int, torch.Tensor] = {}
     made: dict[int, torch.Tensor] = {}
 
@@ -213,7 +213,7 @@ def _loaded(saved: _Saved, map_location: Any) -> Any:
 
 def _made(kept: _KeptTensor, storages: dict[int, torch.Tensor], map_location: Any) -> torch.Tensor:
     if kept.real is not None:
-        with unset_fake_temporarily(), unobserved():  # what is kept here is no memory of the program
+        with unset_fake_temporarily(), unobserved():  # what is kept here is not memory of the program
             tensor = ops.clone(kept.real)
     else:
         tensor = _made_fake(kept, storages, map_location)

@@ -66,7 +66,7 @@ class AnsweredReads(TorchDispatchMode):
     def __init__(
         self, hint: float | None, is_computing: Callable[[], bool], replayed: ReplayedReads | None = None
     ) -> None:
-        """Start without a note."""
+        """Start without notes."""
         super().__init__()
         self._hint = hint
         self.replayed = replayed

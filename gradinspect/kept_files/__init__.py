@@ -11,6 +11,6 @@ seen: files that a library opens in C or Rust without Python, and other programs
 The process that began it undoes the journal, the last entry first, each time a run has ended, and at its own end. If it
 is killed, a small process that waits for that does it: `undo.py`, run as a script; if that is killed as well, the next
 command does. What another program has put in the place of a file meanwhile is left, and the file is named. Several
-commands at once, such as the ranks of a job, know each other's journals: what one has put in a file's place is no
-original for the others, and the last one that uses it puts the original back.
+commands at once, such as the ranks of a job, know each other's journals: what one has put in a file's place is not
+the original for the others, and the last one that uses it puts the original back.
 """

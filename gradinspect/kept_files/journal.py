@@ -1,4 +1,4 @@
-"""The journal of one run, and what those of all runs say of files: which ones are no originals."""
+"""The journal of one run, and what those of all runs say of files: which ones are not originals."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Keeper:
             self._note_new(path)
 
     def folder_made(self, path: str) -> None:
-        """Learn of a folder that is made."""
+        """Note a folder that is made."""
         if not lexists(path) and isdir(dirname(path)):
             self._journal.add("made folder", path)
 

@@ -170,12 +170,12 @@ def put_back() -> None:
 
 
 def about_to_write(path: Any) -> None:
-    """Learn that a file will be written without Python, such as by torch's own writer."""
+    """Note that a file will be written without Python, such as by torch's own writer."""
     _heard("open", (path, "wb", O_WRONLY | O_CREAT | O_TRUNC))
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
-    """Learn of a call that Python is about to make."""
+    """Look at a call that Python is about to make."""
     heard = _EVENTS.get(event)
     if heard is None or not _command.is_watching or get_ident() in _command.others:
         return

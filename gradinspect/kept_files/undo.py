@@ -139,7 +139,7 @@ def undo(journal: str) -> list[str]:
 
 
 def _is_foreign(path: str, aside: str, known: set[tuple[int, int]]) -> bool:
-    """Return whether something else has taken the place of a file: a program that is none of this run put it there."""
+    """Return whether something else has taken the place of a file: a program outside of this run put it there."""
     status = _status(path)
     return status is not None and lexists(aside) and (status.st_dev, status.st_ino) not in known
 
@@ -299,7 +299,7 @@ _UNDOES: dict[str, Callable[..., str | None]] = {
 
 
 def _wait_and_undo(journal: str) -> None:
-    """Wait until nobody holds the other end of stdin, in a process that is nobody's child, and undo."""
+    """Wait, in a process without a parent, until the other end of stdin is closed everywhere, and undo."""
     if fork():
         _exit(0)
     with suppress(OSError):

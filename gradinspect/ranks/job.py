@@ -84,10 +84,10 @@ def _number(environment: Mapping[str, str], name: str) -> int | None:
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
-    """Check what says how the ranks of a job meet. RANK or WORLD_SIZE alone may mean something else to a program.
+    """Check the variables of a job. RANK or WORLD_SIZE alone may mean something else to a program.
 
     Raises:
-        GradInspectError: It makes no sense, there are too many ranks, or one of our own variables is wrong.
+        GradInspectError: They contradict each other, there are too many ranks, or one of our own variables is wrong.
     """
     given = {name: environment.get(name, "").strip() for name in ("RANK", "WORLD_SIZE")}
     if all(given.values()):

@@ -5,7 +5,7 @@ Not in the program's process group: a collective of ours would come between its 
 is late. Not in the store of the launcher either: only torchrun has one, and it answers nothing about a process that was
 killed. A folder needs no library and no port, works under every launcher, and survives the death of any rank.
 Rank 0 makes a new folder for each run, and names it in a file whose name follows from the job. The others follow this
-pointer only while rank 0 is alive, so that they never meet the ghosts of an earlier run. By default it is in the
+pointer only while rank 0 is alive, so that they never read the files of an earlier run. By default it is in the
 temporary folder, in one that only this user can read; across hosts, the user names a folder that all of them share.
 """
 
@@ -91,7 +91,7 @@ class Meeting:
         """Look for the folder of rank 0.
 
         Raises:
-            OSError: There is no room for a file: rank 0 will not have any either, and end; so must this rank.
+            OSError: There is no room for a file. Rank 0 will find none either, and end, so this rank has to end, too.
         """
         with suppress(OSError, msgspec.DecodeError):
             folder = self._pointed_at(base)

@@ -2,7 +2,7 @@
 
 NOTE [Ranks that need each other]
 In a pipeline no stage reaches its backward before that of the next stage has run. So a rank that has recorded does not
-end its program at once. It waits for the others; if all that are late communicate, and do not get on, it lets its own
+end its program at once. It waits for the others; if all late ones wait in collectives for one another, it lets its own
 program go on, and all end when all have recorded, or after the patience for a rank that does not move. Rank 0 decides,
 and leaves files that say so.
 
@@ -36,7 +36,7 @@ ALL_READY = (
     "all-ready"  # the ones by which it says that all have recorded, and that a late one needs another's backward
 )
 GO_ON = "go-on"
-NEEDY_S = 2.0  # that late ranks do not get on
+NEEDY_S = 2.0  # without progress of the late ranks
 RECORDED_PATIENCE_S, FAILED_PATIENCE_S = 5.0, 10.0  # for a program to end
 REPORTED = "reported"  # the one by which it says that it has reported
 COMMUNICATION = f"torch{os.sep}distributed{os.sep}"  # in the names of files

@@ -285,7 +285,7 @@ class Recorder:
         return get_ident() == self._thread
 
     def records_here(self) -> bool:
-        """Return whether what this thread does is part of what is recorded, by whatever way we learn of it."""
+        """Return whether what this thread does is part of what is recorded, however we find out about it."""
         return (self._all_threads or get_ident() == self._thread) and self.scope.is_here()
 
     @property

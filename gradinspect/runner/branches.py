@@ -28,7 +28,7 @@ _HEAD = Struct("!qq?")  # bytes, how the process ended, whether it was a copy
 
 
 class Branches:
-    """The side of the run."""
+    """The side that runs the program."""
 
     def __init__(self, asked: int, answers: int) -> None:
         """Set up, with two ends of pipes, before the program runs: its own modules may have the names of ours."""
@@ -89,7 +89,7 @@ class Branches:
 
 
 class WaitingRun:
-    """The side of who asks."""
+    """The side that sends requests."""
 
     def __init__(self, run: Callable[[Send, Branches], None], *, is_silent: bool) -> None:
         """Start a run."""

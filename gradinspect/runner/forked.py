@@ -153,7 +153,7 @@ def hide_output() -> None:
 
 
 def is_output_hidden() -> bool:
-    """Return whether this process is a copy whose output is dropped, and whose errors are no news for the program."""
+    """Return whether this process is a copy whose output is dropped, and whose errors nobody reads."""
     return bool(_here.is_hidden)
 
 

@@ -10,7 +10,8 @@ function marked by `passed_by` calls is called for the program, but the function
 NOTE [Where nothing can be raised]
 What a dictionary with weak keys or values does as one of them is freed may be for one of ours, and Python drops its
 errors. An exception at the end of an `__enter__` of torch leaves what was entered, as hooks of saved tensors, in place.
-Without us, a signal hardly ever comes there; but what waits for our code would, where that is called by an `__enter__`.
+Without us, a signal almost never arrives there; but one that waits for our code would, where that is called by an
+`__enter__`.
 
 Before each operator under a dispatch mode, C++ asks Python for a rule of that mode. In some operators on fake
 tensors, as `linear`, an exception there ends the process. So does one just before or after a `with` of the fake mode
@@ -102,7 +103,7 @@ def _looked_up(original: Callable[..., Any]) -> Callable[..., Any]:
 def _waiting(handler: Any) -> Any:
     """Let a handler wait, unless it is ours, or that of asyncio, which does nothing.
 
-    Python tells the loop of asyncio of each signal that is sent, also of one that is sent once more.
+    Python tells the loop of asyncio of each signal that is sent, also of one that is sent again.
     """
     if not callable(handler) or type(handler) is WaitingHandler:
         return handler

@@ -82,7 +82,7 @@ class HeldSignals:
         return missed
 
     def drop_timers(self) -> None:
-        """Do not resume the timers: they were for what does not run any more."""
+        """Drop the timers: what they were set for has ended."""
         self._timers = {}
 
     def _wanted(self, number: int, handler: Any, ours: Mapping[int, Any] | None) -> Any:

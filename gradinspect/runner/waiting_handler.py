@@ -6,13 +6,13 @@ of our `except`, which would keep it from the program.
 
 NOTE [Handlers that wait]
 So what is registered with Python is a handler of ours, which calls the program's if the program runs. If we do, it
-sends the signal once more as it returns: Python calls it again some instructions later, until the program goes on. That
+sends the signal again as it returns: Python calls it again some instructions later, until the program goes on. That
 needs nothing in the code that is interrupted, and ends at the first instruction of the program at which Python looks
 for signals. The signal must not be sent before the handler has returned, or it would arrive in the handler itself; so
 an object sends it as it is freed.
 
 Python 3.11 does that under a tracer or a profiler before the instruction at which a function begins, and then looks
-again before the same one: it would call the handler for ever. There a thread sends the signal, after our code had time
+again before the same one: it would call the handler forever. There a thread sends the signal, after our code had time
 to go on.
 """
 
@@ -30,8 +30,8 @@ from gradinspect.own_threads import start_thread
 
 BELOW: Any = importlib.import_module("_signal")  # what `signal` calls, which has no types
 set_handler, handler_of = BELOW.signal, BELOW.getsignal  # what is registered: a program may replace those of `signal`
-LONGEST_INTERRUPT_S = 0.5  # that Ctrl-C waits for our code, as somebody does at the keyboard
-_PAUSE_S = 0.001  # in which our code goes on, where a thread sends the signal
+LONGEST_INTERRUPT_S = 0.5  # how long our code may delay Ctrl-C, for which somebody waits
+_PAUSE_S = 0.001  # before a thread sends the signal again, so that our code can go on
 _TRACERS = sys.gettrace, sys.getprofile
 _CALLS_FOR_EVER = sys.version_info[:2] == (3, 11)
 _INTERRUPTS = signal.default_int_handler
@@ -77,7 +77,7 @@ class WaitingHandler:
             raise
 
     def _is_late(self) -> bool:
-        """Return whether somebody has pressed Ctrl-C, and waited for long enough."""
+        """Return whether Ctrl-C was pressed, and has waited for too long."""
         if self.handler is not _INTERRUPTS:
             return False
         now = monotonic()

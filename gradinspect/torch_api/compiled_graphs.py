@@ -88,7 +88,7 @@ def _cached(info: Any) -> fx.Graph | None:
 
 
 class _Text:
-    """Builds a graph from its text, statement by statement; arguments that are no results stay text."""
+    """Builds a graph from its text, statement by statement; arguments that are not results stay text."""
 
     def __init__(self) -> None:
         self._graph = fx.Graph()

@@ -172,7 +172,7 @@ def test_a_module_of_a_list_has_one_name_at_each_call() -> None:
     recorder, names = Recorder(), Names()
     with recorder:
         model(torch.randn(2, 3))
-    names.add_module([("", model), ("first", model.first)], "")
+    names.add_module([("", model), ("first", model.first)], [], "")
     paths = PathsOfCalls(recorder, names)
 
     assert [paths.of(place) for place in range(5)] == ["", "Linear", "Linear#2", "Linear#2", "first"]

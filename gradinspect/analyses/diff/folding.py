@@ -29,7 +29,7 @@ from gradinspect.analyses.structure.name_folding import (
 )
 from gradinspect.graph import Node, TensorInfo, source_of
 
-_WITH_NUMBERS: Final = ("shape", "saved")  # those in a line of code are no sizes
+_WITH_NUMBERS: Final = ("shape", "saved")  # those in a line of code are not sizes
 _WITH_NAMES: Final = ("inputs", "module")
 
 

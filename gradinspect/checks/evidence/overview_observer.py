@@ -2,7 +2,7 @@
 
 NOTE [Memory of our own]
 What a check computes must not be counted as memory of the program. So all that we compute with tensors runs in a range
-of the profiler that says so: what is given out in it is ours. Where the program runs already, as in a notebook, what is
+of the profiler that says so: what is allocated in it is ours. Where the program runs already, as in a notebook, what is
 alive is known at the first backward call, and the step that begins after it is the first one that is seen as a whole. A
 program that ends before has a bound: what is there for certain as a backward begins or ends.
 

@@ -4,7 +4,7 @@ NOTE [Daemon threads at exit]
 A program that trains in daemon threads ends them at its own end, or in a function of atexit. If it was stopped before
 it had said so, nobody does. Python ends such a thread where it next needs the GIL: inside of torch's C++ code that is
 `std::terminate`, and the whole process dies of signal 6 after its report. So it ends as Python would, waits for threads
-that are no daemons and runs the functions of atexit, but is not taken down piece by piece.
+that are not daemons and runs the functions of atexit, but is not taken down piece by piece.
 """
 
 import threading

@@ -169,7 +169,7 @@ class PlannedRuns:
         return replace(self._sized(self._request, plan), scratch=self._scratch)
 
     def real_memory(self, plan: Plan) -> PlannedSteps:
-        """Run a plan with values, and measure what the allocator gives out."""
+        """Run a plan with values, and measure what is allocated."""
         question = questions.planned_steps(self._num_steps, plan)
         return self._runs.run(self._sized(self._with_values, plan), question, PlannedSteps, is_silent=True)
 

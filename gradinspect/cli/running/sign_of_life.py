@@ -2,7 +2,7 @@
 
 NOTE [Only while the program is silent]
 The line must never stand in what the program prints, and nothing of ours may stand in the program's way: no thread,
-no child, no file descriptor, no replaced stream. So a process of its own draws it, which is nobody's child, on a line
+no child, no file descriptor, no replaced stream. So a process of its own draws it, without a parent, on a line
 that it ends, so that the cursor is at the start of an empty line whenever the program begins to write. It is redrawn
 only if nobody has written to the terminal since: the terminal's modification time, which is set to a mark after each
 drawing, is still that mark. After the first output of the program, by whatever means (tqdm, curses, a forked child),

@@ -3,8 +3,8 @@
 NOTE [What is searched for]
 The program is not changed, so it must be known where its size comes from: `{batch}` in the place of a number in
 --input, in the script's arguments, or in an expression; or a name that the script sets to a whole number, as
-`batch_size = 16` outside functions, or `DataLoader(data, batch_size=16)`. `world-size` is no name of the program, but
-the number of ranks, of which the first one is run without the others; a `{world-size}` gets the number, too.
+`batch_size = 16` outside functions, or `DataLoader(data, batch_size=16)`. `world-size` is not a name in the program,
+but the number of ranks, of which the first one is run without the others; a `{world-size}` gets the number, too.
 """
 
 import difflib

@@ -3,9 +3,9 @@
 What comes in: what torch's profiler has seen of memory, in time. What goes out: allocations. Holds no tensor.
 
 NOTE [The device's own count]
-The allocator of an accelerator says with each event how much it has given out in all. What the events do not add up to
-was given out before the first of them, or by a thread whose events the profiler does not have: it is alive too, and its
-maker is not known. So the peak is that of the device, to the byte, without what was given out to us meanwhile.
+The allocator of an accelerator says with each event how much is allocated in all. What the events do not add up to
+was allocated before the first of them, or by a thread whose events the profiler does not have: it is alive too, and its
+maker is not known. So the peak is that of the device, to the byte, without what we allocate meanwhile.
 """
 
 from collections import Counter, defaultdict
@@ -80,7 +80,7 @@ class AllocatorReplay:
             self._ledgers.end(self._allocations.pop(place))
 
     def _follow(self, event: ProfiledEvent, maker: StorageMaker) -> None:
-        """Be equal to what the device had given out before an event. NOTE [The device's own count]."""
+        """Be equal to what was allocated on the device before an event. NOTE [The device's own count]."""
         device, ledgers = event.device, self._ledgers
         unknown = self._unknown.get(device)
         known = ledgers.num_bytes(device) - (0 if unknown is None else unknown.num_bytes)
@@ -104,9 +104,9 @@ def maker_of(event: ProfiledEvent, running: StorageMaker, identity: int | None) 
 
 
 def with_addresses(events: Sequence[ProfiledEvent]) -> list[ProfiledEvent]:
-    """Find out what is taken back where no address is known: memory of the same size whose end is not known otherwise.
+    """Find out what is freed where no address is known: memory of the same size whose end is not known otherwise.
 
-    Of several, it is what is given out again first. Memory given out without an address is left to the device's count.
+    Of several, it is the one whose address is reused first. What has no address is left to the device's count.
     """
     ends = _ends(events)
     waiting: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)  # device, bytes -> reuse, address
@@ -125,7 +125,7 @@ def with_addresses(events: Sequence[ProfiledEvent]) -> list[ProfiledEvent]:
 
 
 def _ends(events: Sequence[ProfiledEvent]) -> dict[int, int]:
-    """Return for each storage that is not seen to end when its address is given out again; by the number of its event.
+    """Return for each storage that is not seen to end when its address is reused; by the number of its event.
 
     Empty where all addresses are known.
     """

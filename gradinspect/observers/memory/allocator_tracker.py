@@ -1,4 +1,4 @@
-"""Measure a program on real tensors: what the allocators of all devices give out and take back, by torch's profiler.
+"""Measure a program on real tensors: all that is allocated and freed on each device, by torch's profiler.
 
 The program runs as it is. Empty ranges among the profiler's events mark what ran when: lines, modules, parts of the
 step. The ledger is written when the program has ended.
@@ -290,7 +290,7 @@ class AllocatorTracker:
         return mine
 
     def _watch(self, label: Label) -> None:
-        """Note memory that was there before; the CPU's allocator does not say when it takes such memory back."""
+        """Note memory that was there before; the CPU's allocator does not say when it is freed."""
         for storage in map(storage_of, plain_tensors(label.tensor)):
             place = _place(storage)
             if place is not None:

@@ -47,7 +47,7 @@ class BudgetObserver(Observer[BudgetTable]):
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Cut what the program compiles under each budget."""
+        """Partition what the program compiles under each budget."""
         with compiling_with(lambda *_: None, self._backends, self._cuts.watch, as_random_as_eager=False):
             yield
 

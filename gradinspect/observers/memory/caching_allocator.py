@@ -45,7 +45,7 @@ class MemoryBlock:
 
 
 class CachingAllocator:
-    """Gives out blocks. NOTE [The caching allocator]."""
+    """Allocates blocks. NOTE [The caching allocator]."""
 
     def __init__(self, is_expandable: Callable[[], bool] = lambda: False) -> None:
         """Start with no segment.
@@ -74,7 +74,7 @@ class CachingAllocator:
         return DeviceMemory(allocated_bytes=self.most_allocated, reserved_bytes=self.most_reserved)
 
     def allocate(self, num_bytes: int, stream: int = 0) -> MemoryBlock | None:
-        """Give out a block; None for no bytes."""
+        """Allocate a block; None for no bytes."""
         if not num_bytes:
             return None
         size = _rounded(num_bytes, SMALLEST)

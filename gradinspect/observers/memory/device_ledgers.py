@@ -15,7 +15,7 @@ class DeviceLedgers:
 
         Args:
             num_steps: After how many steps to end.
-            allocator: Makes one for a device, which gives out blocks for the same storages.
+            allocator: Makes one for a device, which allocates blocks for the same storages.
         """
         self.num_asked = self.num_steps = num_steps  # it may go on: NOTE [Optimizers in turn]
         self._allocator = allocator

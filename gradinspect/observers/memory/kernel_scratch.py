@@ -1,10 +1,10 @@
-"""What a kernel needs for itself while it runs, and gives back before it returns: asked from the kernel itself.
+"""What a kernel allocates for itself, and frees before it returns: measured by running the kernel.
 
 NOTE [Kernels that are run to be measured]
 oneDNN's convolutions, recurrent layers and matrix products in half precision copy their arguments into layouts of their
 own, how large only oneDNN knows; other matrix products copy a matrix whose rows and columns both have gaps, such as a
 head of `einsum('ijh,jhf->ihf')`; attention has buffers for each thread. So each is run once, on zeros of the same
-shapes, strides and dtypes, while torch's profiler lists what the allocator gives out. So are some kernels that are
+shapes, strides and dtypes, while torch's profiler lists what is allocated. So are some kernels that are
 written in terms of others, and what converts operands of different dtypes. Equal ones are measured once. One that would
 need more than a second or 128 MiB is not, and the report says so. What was measured is handed on to later runs of the
 same program, by the text of what was run and on how many threads, as copies of a run have one. Which operators have

@@ -78,7 +78,7 @@ class Ledger:
 
         Args:
             num_steps: After how many steps to end.
-            allocator: Gives out blocks for the same storages.
+            allocator: Allocates blocks for the same storages.
             device: Where they are.
         """
         self.num_steps = num_steps
@@ -123,7 +123,7 @@ class Ledger:
                 self._dead_since_peak.append(allocation)
 
     def resize(self, allocation: Allocation, num_bytes: int, maker: StorageMaker) -> None:
-        """Give a storage another size: its memory is given back when there is other memory, with the same purpose."""
+        """Resize a storage: its old memory is freed once the new memory is there, with the same purpose."""
         self.reach(maker)
         if not self.is_open or allocation not in self._alive:
             return

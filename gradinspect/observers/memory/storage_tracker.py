@@ -18,7 +18,7 @@ NOTE [Numbers that nodes keep]
 the node is there only when the operator has returned: so before the next one, what the result's node keeps is counted.
 Backward computes with this tensor, so that its kernel makes only a copy of it, if that has another dtype. A view that
 was written in place is left out, and its 8 bytes: torch makes its node anew when it is asked for, by operators that
-come back to us under a lock of the view: we would wait for ever. The number is kept by a node that nothing shows.
+come back to us under a lock of the view: we would wait forever. The number is kept by a node that nothing shows.
 Source: VariableHooks::grad_fn in torch/csrc/autograd/variable.cpp, torch 2.13.
 """
 
@@ -286,7 +286,7 @@ class StorageTracker(TorchDispatchMode):
         return _FILL_IN_PLACE[func]
 
     def _note_real(self, func: Any, args: tuple[Any, ...]) -> Allocation | None:
-        """Add real tensors that the program has brought along, and return the life of the last one.
+        """Add real tensors that the program has brought along, and return the allocation of the last one.
 
         The fake mode works on a fake twin of each, which stands for the same memory.
         """
@@ -301,9 +301,9 @@ class StorageTracker(TorchDispatchMode):
         return allocation
 
     def _add_brought(self, tensor: torch.Tensor, storage: Any) -> None:
-        """Add a real tensor; what shows the memory of an array has none of its own, as its allocator has given none.
+        """Add a real tensor; one that shows the memory of an array has none of its own from torch's allocator.
 
-        Memory that processes share, as batches of a loader's workers are, is not resizable either, and is given out.
+        Memory that processes share, as batches of a loader's workers are, is not resizable either, and counts.
         """
         if storage.resizable() or storage.is_shared():
             self._add(tensor, storage, self._maker("", None))

@@ -119,7 +119,7 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 def _of_class(kind: type, names: Iterable[str]) -> Iterator[tuple[str, str, object]]:
-    """Yield the values that are no functions, of one class of the program."""
+    """Yield the values that are not functions, of one class of the program."""
     for name in names:
         value = type.__getattribute__(kind, "__dict__").get(name)
         if value is not None and not isinstance_safely(value, (FunctionType, property, classmethod, staticmethod)):

@@ -81,13 +81,13 @@ class Names:
             return found
         return LeafName(None, "parameter" if isinstance(tensor, nn.Parameter) else "variable")
 
-    def add_module(self, modules: Sequence[NamedModule], prefix: str) -> None:
-        """Name a model's parameters, buffers and submodules, of which all are given, as `named_modules` lists them."""
+    def add_module(self, modules: Sequence[NamedModule], members: Iterable["Member"], prefix: str) -> None:
+        """Name the submodules of a model, as `named_modules` lists them, and its members, as `members_of` does."""
         for path, module in modules:
             self.module_paths.setdefault(id(module), _join(prefix, path))
             if compiles_nothing(module):
                 self.uncompiled.append(_join(prefix, path))
-        self.add_members(_members(modules), prefix)
+        self.add_members(members, prefix)
 
     def add_members(self, members: Iterable["Member"], prefix: str) -> None:
         """Name the parameters and buffers of one model."""
@@ -101,7 +101,7 @@ class Names:
             self._add_tensor(variable.value, "variable", variable.name, is_alias=False)
 
     def add_leaf(self, tensor: torch.Tensor, name: str) -> None:
-        """Name a parameter that only the graph holds: what it takes is no weight of a model, but held for backward."""
+        """Name a parameter that only the graph holds: its bytes are held for backward, not those of a model."""
         self._leaves.setdefault(id(tensor), LeafName(name, "parameter"))
 
     def _add_tensor(self, tensor: torch.Tensor, kind: LeafKind, name: str, *, is_alias: bool = True) -> None:
@@ -174,9 +174,10 @@ def collect_names(
         name = held_by.get(id(root))
         if is_only and id(root) in owners:
             names.model_name = name or names.model_name
-            names.add_module(trees.modules(root), "")
+            prefix = ""
         else:
-            names.add_module(trees.modules(root), _unique(name or type(root).__name__, prefixes))
+            prefix = _unique(name or type(root).__name__, prefixes)
+        names.add_module(trees.modules(root), trees.members(root), prefix)
     for model in gone:
         is_alone = not owners and owners_gone == [model]
         _add_gone(names, model, "" if is_alone else _unique(model.class_name, prefixes))
@@ -203,12 +204,12 @@ def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> set[int]:
 
 
 class _Trees:
-    """The modules of each model, which are listed once for a capture. Their owner keeps the models alive."""
+    """The modules and members of each model, listed once for a capture. Their owner keeps the models alive."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._modules: dict[int, list[NamedModule]] = {}
-        self._parameters: dict[int, set[int]] = {}
+        self._members: dict[int, list[Member]] = {}
 
     def modules(self, root: nn.Module) -> list[NamedModule]:
         """List a module and its submodules."""
@@ -217,12 +218,16 @@ class _Trees:
             found = self._modules[id(root)] = named_modules(root)
         return found
 
+    def members(self, root: nn.Module) -> list[Member]:
+        """List their parameters and buffers."""
+        found = self._members.get(id(root))
+        if found is None:
+            found = self._members[id(root)] = _members(self.modules(root))
+        return found
+
     def parameters(self, root: nn.Module) -> set[int]:
         """Return the ids of their parameters."""
-        found = self._parameters.get(id(root))
-        if found is None:
-            found = self._parameters[id(root)] = {id(one) for one in _parameters_of(self.modules(root))}
-        return found
+        return {id(one.tensor) for one in self.members(root) if one.kind == "parameter" and one.tensor is not None}
 
 
 def _roots(modules: Iterable[nn.Module], trees: _Trees) -> list[nn.Module]:
@@ -278,11 +283,7 @@ def all_parameters(root: nn.Module) -> Iterator[Any]:
 
     One that has several places comes several times.
     """
-    return _parameters_of(named_modules(root))
-
-
-def _parameters_of(modules: Iterable[NamedModule]) -> Iterator[Any]:
-    for _, module in modules:
+    for _, module in named_modules(root):
         yield from (parameter for parameter in own_parameters(module).values() if parameter is not None)
         yield from (parameter for _, _, parameter in gathered_parameters(module))
 

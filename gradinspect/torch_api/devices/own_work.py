@@ -7,7 +7,7 @@ from gradinspect.torch_api.devices.profiling import OWN_WORK, profiler_range
 
 
 class OwnWork:
-    """Says whether our work is marked: only for our profiler. In one of the program there is nothing of ours."""
+    """Whether our work is marked: only while our own profiler runs, as the program's must not show it."""
 
     def __init__(self) -> None:
         """Start without a profiler."""
@@ -20,12 +20,12 @@ class OwnWork:
             self._num_measuring += 1
 
     def end(self) -> None:
-        """Mark it no more: that profiler has stopped."""
+        """Stop marking: that profiler has stopped."""
         with self._lock:
             self._num_measuring -= 1
 
     def range(self) -> Any:
-        """Return a context manager, in which what is given out is ours; None where nothing is marked."""
+        """Return a context manager in which what is allocated is marked as ours; None where nothing is marked."""
         return profiler_range(OWN_WORK) if self._num_measuring else None
 
 

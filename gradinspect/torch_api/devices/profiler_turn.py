@@ -8,7 +8,7 @@ Source: torch/csrc/autograd/profiler_kineto.cpp, torch 2.13.
 
 NOTE [Children after a profiler]
 The first profiler starts a thread of libkineto, and when the process exits, libkineto waits for it: in a forked child,
-which does not have that thread, for ever. So a child that exits does so without the destructors of C++ libraries.
+which does not have that thread, forever. So a child that exits does so without the destructors of C++ libraries.
 Source: libkineto/src/ConfigLoader.cpp, torch 2.13.
 """
 

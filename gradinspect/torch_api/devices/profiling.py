@@ -43,21 +43,21 @@ def has_memory_events() -> bool:
 
 
 class ProfiledEvent(NamedTuple):
-    """Memory that was given out or taken back, or a range of ours, in the order in which they came."""
+    """Memory that was allocated or freed, or a range of ours, in the order in which they came."""
 
     time_ns: int
     name: str  # of a range of ours; "" of memory
-    num_bytes: int  # negative: taken back
+    num_bytes: int  # negative: freed
     address: int | None  # None: not known. NOTE [Memory of devices outside operators]
     op: str  # that ran
     node: str  # that the engine ran
     sequence_nr: int | None  # of the node
     thread: int = 0  # the profiler's number of it
     device: str = "cpu"  # whose memory it is
-    allocated: int = 0  # what the device's allocator has given out, this included; 0: not known
+    allocated: int = 0  # on the device, this included; 0: not known
     reserved: int = 0  # what it has reserved
     made_on: int | None = None  # the thread that made the node, if it is not that of the first range
-    is_own: bool = False  # given out to us, not to the program
+    is_own: bool = False  # allocated by us, not by the program
 
 
 def device_label(device: Any) -> str:
@@ -69,7 +69,7 @@ def profiled_events(profiler: Any, mark: str) -> Iterator[ProfiledEvent]:
     """Yield what a profiler has seen of memory, and the ranges whose names begin with a mark.
 
     NOTE [Memory of devices outside operators]
-    The tree of events leaves out what an accelerator gives out or takes back while no operator and no range is open on
+    The tree of events leaves out what is allocated or freed on an accelerator while no operator and no range is open on
     that thread. The list of all events has it, but without its address. So a range should be open on threads of the
     program. Source: torch/csrc/autograd/profiler_kineto.cpp, torch 2.13.
     """

@@ -9,7 +9,7 @@ call that timed out runs at once. It must not be observed, as `enter` says, and 
 `is_in_another_call`.
 
 `leave` restores what was before `enter`, however far `enter` got: a call that stays behind would let the others
-wait for ever. NOTE [Handlers that raise].
+wait forever. NOTE [Handlers that raise].
 """
 
 from collections.abc import Callable

@@ -77,7 +77,7 @@ class StepMemoryPage(Page):
         yield from self.paragraph(f"Not counted: {', '.join(memory.not_counted)}.")
 
     def _moment(self, memory: StepMemory, one: StepMemory, limit: int | None) -> Iterator[Text]:
-        """Yield what the allocator of a device gives out, and when its peak was."""
+        """Yield what is allocated on a device, and when its peak was."""
         if one.device is not None:
             sizes = one.device.allocated_bytes, one.device.reserved_bytes
             allocated, reserved = (format_beside(size, limit) for size in sizes)
