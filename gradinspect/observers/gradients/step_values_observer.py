@@ -1,7 +1,7 @@
 """Keep what a step computes in files, or compare it with what an earlier run has kept.
 
 What comes in: the backward calls of a step. What goes out: how large the losses, the gradients, the buffers and other
-tensors that were written into are after each, and by how much they are off.
+tensors that were written into are after each, and by how much they are off; and which share memory in one run only.
 """
 
 import random
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import msgspec
 import torch
 from torch import nn
 
@@ -20,6 +21,7 @@ from gradinspect.analyses.diff.compiled import ComparedCall, Role, StepValue, St
 from gradinspect.analyses.structure.call_names import is_wrapped, without_wrappers
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.rounding import OtherRoundings
+from gradinspect.observers.gradients.shared_memory import Shown, lost_and_gained, shown_by_name
 from gradinspect.observers.gradients.written_tensors import is_written, tensors_by_name
 from gradinspect.observers.graphs.compiled_regions import CompiledRegions
 from gradinspect.observers.graphs.compiled_replay import CompiledReplay
@@ -149,6 +151,16 @@ class StepValuesObserver(Observer[StepValues]):
                 self._values += [_own(key, value, own[tuple(key)]) for key, value in found.items()]
             else:
                 self._values += [_beside(key, value, kept.get(tuple(key))) for key, value in found.items()]
+            self._values += self._memory(call, shown_by_name(frame, modules))
+
+    def _memory(self, call: int, shown: dict[str, Shown]) -> Iterable[StepValue]:
+        """Keep which tensors share memory, or compare it."""
+        path = self._folder / f"{call}.json"
+        if self._how.keeps:
+            path.write_bytes(msgspec.json.encode(shown))
+        elif path.is_file():
+            return lost_and_gained(call, shown, msgspec.json.decode(path.read_bytes(), type=dict[str, Shown]))
+        return ()
 
     def result(self) -> StepValues | None:
         """Return what was seen."""
