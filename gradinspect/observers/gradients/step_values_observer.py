@@ -258,15 +258,26 @@ def _as_written(tensors: Mapping[str, torch.Tensor], kept: "Kept | None") -> "Na
 
 
 def _modules() -> list[tuple[str, nn.Module]]:
-    """List all modules, by the path from a module that is in no other."""
+    """List all modules, by the path from a module that is in no other.
+
+    Of several paths to a shared one it is the shortest: modules are found in another order in each run.
+    """
     modules = list(instances_of(nn.Module))
-    parents = {
-        id(child): (module, name)
-        for module in modules
-        for name, child in own_children(module).items()
-        if child is not None
-    }
-    return [(".".join(_path(module, parents)), module) for module in modules]
+    inner = {id(child) for module in modules for child in own_children(module).values()}
+    todo = [module for module in modules if id(module) not in inner]
+    paths: dict[int, tuple[str, ...]] = {id(module): () for module in todo}
+    while todo:
+        module = todo.pop()
+        for name, child in own_children(module).items():
+            path = paths[id(module)] + (() if is_wrapped(name) else (name,))
+            if child is not None and (len(path), path) < _rank(paths.get(id(child))):
+                paths[id(child)] = path
+                todo.append(child)
+    return [(".".join(paths.get(id(module), ())), module) for module in modules]
+
+
+def _rank(path: tuple[str, ...] | None) -> tuple[float, tuple[str, ...]]:
+    return (float("inf"), ()) if path is None else (len(path), path)
 
 
 def _buffers(modules: Iterable[tuple[str, nn.Module]]) -> list[tuple[str, torch.Tensor]]:
@@ -282,17 +293,6 @@ def _of_one_name(buffers: Sequence[tuple[str, torch.Tensor]]) -> Iterator[tuple[
     """Yield them in the order of their names, apart from those that share one."""
     counts = Counter(name for name, _ in buffers)
     return (one for one in sorted(buffers, key=lambda one: one[0]) if counts[one[0]] == 1)
-
-
-def _path(module: nn.Module, parents: dict[int, tuple[nn.Module, str]]) -> tuple[str, ...]:
-    parts: list[str] = []
-    seen: set[int] = set()
-    while id(module) in parents and id(module) not in seen:
-        seen.add(id(module))
-        module, name = parents[id(module)]
-        if not is_wrapped(name):
-            parts.append(name)
-    return tuple(reversed(parts))
 
 
 def _copy_or_reason(value: torch.Tensor) -> torch.Tensor | str:
