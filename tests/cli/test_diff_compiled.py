@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from math import prod
 from pathlib import Path
 
@@ -328,6 +329,49 @@ def test_what_compiled_code_should_have_written_is_compared(tmp_path: Path, forw
     if forward != "right":
         line = path.read_text().splitlines().index("            total.add_(x.sum(0))") + 1
         assert (found["operator"]["operator"], found["operator"]["frame"]["line"]) == ("aten.copy_", line)
+
+
+VIEWS = """
+import torch
+from torch import nn
+
+def copying(graph, inputs):
+    return lambda *values: [one if one.requires_grad else one.clone() for one in graph(*values)]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("cache", torch.zeros(3, 4))
+    def forward(self, x):
+        hidden = self.layer(x).tanh()
+        with torch.no_grad():
+            left, right = (x * 2).chunk(2)  # a compiler may compute each of them alone
+        same = nn.functional.dropout(x, 0.5, training=False)  # the tensor itself in eager
+        return hidden, x.view(-1), self.cache[0], self.layer.weight.t(), hidden.detach(), left, right, same, x.clone()
+
+net, x = Net(), torch.randn(2, 4)
+hidden, flat, row, turned, kept, left, right, same, apart = torch.compile(net, backend={backend})(x)
+hidden.square().mean().backward()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["copying", "'aot_eager'", "'inductor'"])
+def test_a_view_that_nobody_writes_is_still_one(tmp_path: Path, backend: str) -> None:
+    """Of an input, a parameter or a buffer; a backend that returns copies is named."""
+    if backend == "'inductor'" and shutil.which("g++") is None:
+        pytest.skip("inductor needs a compiler")
+    path = tmp_path / "train.py"
+    path.write_text(VIEWS.replace("{backend}", backend))
+    done = gradinspect("diff", "--compiled", path, "--format", "json", is_measured=False)
+
+    found = json.loads(done.stdout)
+    lost = [(one["role"], one["name"], one["problem"]) for one in found["one_sided"]]
+    names = ["flat and x", "row and cache"] if backend == "copying" else []
+    assert lost == [("memory", name, "shared only in eager") for name in names], done.stderr
+    assert (done.returncode, found["differences"]) == (int(bool(names)), [])
+    assert found["stage"] == ("copying" if names else "")
 
 
 @pytest.mark.slow

@@ -29,7 +29,8 @@ STAGE_WORDS: Final = {
 UNCUT: Final = "aot_eager_default_partitioner"  # `aot_eager`, without the partitioner that computes things again
 _PARTITIONER = "the partitioner of AOTAutograd, which decides what backward computes again"
 
-Role: TypeAlias = Literal["loss", "gradient", "buffer", "tensor"]  # tensor: any other one that was written into
+# tensor: any other one that was written into; memory: of two tensors
+Role: TypeAlias = Literal["loss", "gradient", "buffer", "tensor", "memory"]
 
 
 class ComparedCall(Record, frozen=True):
@@ -196,9 +197,11 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
         beside = noise.get(value.key)
         if value.unread:
             incomparable.append(f"{value.name}: {value.unread}")
+        elif beside is not None and beside.problem:
+            incomparable.append(f"{value.name}: two eager runs differ in what they have")
         elif value.problem:
             one_sided.append(OneSided(value.role, value.name, value.problem))
-        elif beside is None or beside.problem:
+        elif beside is None:
             incomparable.append(f"{value.name}: two eager runs differ in what they have")
         elif beside.relative > NOISY:
             rounded_away.append((value.name, beside.relative))
@@ -208,7 +211,7 @@ def judge(label: str, rounded: Sequence[StepValues], compiled: StepValues) -> Co
             equal.append((value.relative, beside.relative))
     have = {value.key for value in compiled.values}
     # A variable of a compiled function is not there while it is compiled.
-    left = [key for key in noise if key not in have and key.role != "tensor"]
+    left = [key for key in noise if key not in have and key.role not in ("tensor", "memory")]
     one_sided += [OneSided(key.role, key.name, "only in eager") for key in left]
     return CompiledDiff(
         label=label,

@@ -40,10 +40,12 @@ OTHER_GRADIENTS = Rule(
 OTHER_VALUES = Rule(
     code="GI252",
     title="compiled code computes other values than eager",
-    summary="A loss, or a buffer or other tensor that forward writes, is off by more than rounding, or missing.",
+    summary="A loss, or a buffer or other tensor that forward writes, is off by more than rounding, or missing; or a "
+    "view is none.",
     explanation="The program runs in eager and under torch.compile, with the same random numbers, and the first step "
     "of both is compared; dropout is made equal. A loss that differs makes gradients differ too. A buffer that "
-    "differs, such as a running mean, shows in eval mode only, or a counter never.",
+    "differs, such as a running mean, shows in eval mode only, or a counter never. A result that in eager shares "
+    "memory with an input, parameter or buffer, or does not, must do so compiled: a later write shows in it.",
     change="""\
   import torch
   from torch import nn
@@ -69,7 +71,7 @@ def compiled_findings(diff: CompiledDiff) -> Iterator[Finding]:
     """Report what differs, as one mistake: what forward computes, or else the gradients."""
     if diff.is_same:
         return
-    forward = (*_names(diff, "loss"), *_names(diff, "buffer"), *_names(diff, "tensor"))
+    forward = [name for role in _WORDS if role != "gradient" for name in _names(diff, role)]
     rule = OTHER_VALUES if forward else OTHER_GRADIENTS
     subjects = (*forward, *_names(diff, "gradient"))
     frame = None if diff.operator is None else diff.operator.frame
@@ -89,7 +91,8 @@ def compiled_findings(diff: CompiledDiff) -> Iterator[Finding]:
 
 
 _WORDS: Final[dict[Role, str]] = {
-    "loss": "the loss", "buffer": "the buffer", "tensor": "the tensor", "gradient": "the gradient of",
+    "loss": "the loss", "buffer": "the buffer", "tensor": "the tensor", "memory": "the memory of",
+    "gradient": "the gradient of",
 }  # fmt: skip
 # That each operator is right alone does not say which of these it is.
 _TOGETHER: Final = ", where the backend fuses operators, puts them in another order or loses a write"

@@ -1,7 +1,7 @@
 """Keep what a step computes in files, or compare it with what an earlier run has kept.
 
 What comes in: the backward calls of a step. What goes out: how large the losses, the gradients, the buffers and other
-tensors that were written into are after each, and by how much they are off.
+tensors that were written into are after each, and by how much they are off; and which share memory in one run only.
 """
 
 import random
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import msgspec
 import torch
 from torch import nn
 
@@ -20,6 +21,7 @@ from gradinspect.analyses.diff.compiled import ComparedCall, Role, StepValue, St
 from gradinspect.analyses.structure.call_names import is_wrapped, without_wrappers
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.rounding import OtherRoundings
+from gradinspect.observers.gradients.shared_memory import Shown, lost_and_gained, shown_by_name
 from gradinspect.observers.gradients.written_tensors import is_written, tensors_by_name
 from gradinspect.observers.graphs.compiled_regions import CompiledRegions
 from gradinspect.observers.graphs.compiled_replay import CompiledReplay
@@ -149,6 +151,16 @@ class StepValuesObserver(Observer[StepValues]):
                 self._values += [_own(key, value, own[tuple(key)]) for key, value in found.items()]
             else:
                 self._values += [_beside(key, value, kept.get(tuple(key))) for key, value in found.items()]
+            self._values += self._memory(call, shown_by_name(frame, modules))
+
+    def _memory(self, call: int, shown: dict[str, Shown]) -> Iterable[StepValue]:
+        """Keep which tensors share memory, or compare it."""
+        path = self._folder / f"{call}.json"
+        if self._how.keeps:
+            path.write_bytes(msgspec.json.encode(shown))
+        elif path.is_file():
+            return lost_and_gained(call, shown, msgspec.json.decode(path.read_bytes(), type=dict[str, Shown]))
+        return ()
 
     def result(self) -> StepValues | None:
         """Return what was seen."""
@@ -246,15 +258,26 @@ def _as_written(tensors: Mapping[str, torch.Tensor], kept: "Kept | None") -> "Na
 
 
 def _modules() -> list[tuple[str, nn.Module]]:
-    """List all modules, by the path from a module that is in no other."""
+    """List all modules, by the path from a module that is in no other.
+
+    Of several paths to a shared one it is the shortest: modules are found in another order in each run.
+    """
     modules = list(instances_of(nn.Module))
-    parents = {
-        id(child): (module, name)
-        for module in modules
-        for name, child in own_children(module).items()
-        if child is not None
-    }
-    return [(".".join(_path(module, parents)), module) for module in modules]
+    inner = {id(child) for module in modules for child in own_children(module).values()}
+    todo = [module for module in modules if id(module) not in inner]
+    paths: dict[int, tuple[str, ...]] = {id(module): () for module in todo}
+    while todo:
+        module = todo.pop()
+        for name, child in own_children(module).items():
+            path = paths[id(module)] + (() if is_wrapped(name) else (name,))
+            if child is not None and (len(path), path) < _rank(paths.get(id(child))):
+                paths[id(child)] = path
+                todo.append(child)
+    return [(".".join(paths.get(id(module), ())), module) for module in modules]
+
+
+def _rank(path: tuple[str, ...] | None) -> tuple[float, tuple[str, ...]]:
+    return (float("inf"), ()) if path is None else (len(path), path)
 
 
 def _buffers(modules: Iterable[tuple[str, nn.Module]]) -> list[tuple[str, torch.Tensor]]:
@@ -270,17 +293,6 @@ def _of_one_name(buffers: Sequence[tuple[str, torch.Tensor]]) -> Iterator[tuple[
     """Yield them in the order of their names, apart from those that share one."""
     counts = Counter(name for name, _ in buffers)
     return (one for one in sorted(buffers, key=lambda one: one[0]) if counts[one[0]] == 1)
-
-
-def _path(module: nn.Module, parents: dict[int, tuple[nn.Module, str]]) -> tuple[str, ...]:
-    parts: list[str] = []
-    seen: set[int] = set()
-    while id(module) in parents and id(module) not in seen:
-        seen.add(id(module))
-        module, name = parents[id(module)]
-        if not is_wrapped(name):
-            parts.append(name)
-    return tuple(reversed(parts))
 
 
 def _copy_or_reason(value: torch.Tensor) -> torch.Tensor | str:

@@ -30,7 +30,7 @@ def tensors_by_name(
     """
     found: dict[str, torch.Tensor] = {}
     seen = {id(one) for one in others}
-    for name, value in (*_attributes(modules), *variables_from(frame)):
+    for name, value in (*attributes_of(modules), *variables_from(frame)):
         if isinstance(value, torch.Tensor) and id(value) not in seen and name not in found and _is_plain(value):
             seen.add(id(value))
             found[name] = value
@@ -42,7 +42,8 @@ def is_written(tensor: torch.Tensor) -> bool:
     return bool(known_version(tensor))
 
 
-def _attributes(modules: Iterable[tuple[str, nn.Module]]) -> Iterator[tuple[str, object]]:
+def attributes_of(modules: Iterable[tuple[str, nn.Module]]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors that are attributes of modules, and neither parameters nor buffers, by path."""
     for path, module in modules:
         for name, value in list(vars(module).items()):
             if isinstance_safely(value, (torch.Tensor,)):

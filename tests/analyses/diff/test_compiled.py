@@ -49,10 +49,22 @@ def test_what_is_off_by_more_than_rounding_differs() -> None:
 
 def test_a_variable_that_is_not_there_while_it_is_compiled_is_not_missed() -> None:
     """A buffer that is not there is."""
-    for role, is_same in (("tensor", True), ("buffer", False)):
+    for role, is_same in (("tensor", True), ("memory", True), ("buffer", False)):
         rounded = run(value("a"), msgspec.structs.replace(value("total"), role=role))
 
         assert judge("train.py", [rounded], run(value("a"))).is_same == is_same
+
+
+def test_what_two_eager_runs_have_or_not_is_no_difference() -> None:
+    """A tensor may share memory by chance."""
+    shared = msgspec.structs.replace(value("flat and x"), role="memory", problem="shared only in eager")
+    found = judge("train.py", [run(value("a"), shared)], run(value("a"), shared))
+
+    assert found.is_same
+    assert found.incomparable == ("flat and x: two eager runs differ in what they have",)
+    assert judge("train.py", [run(value("a"))], run(value("a"), shared)).one_sided == (
+        OneSided("memory", "flat and x", "shared only in eager"),
+    )
 
 
 def test_the_largest_of_several_roundings_counts() -> None:

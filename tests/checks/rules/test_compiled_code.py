@@ -86,6 +86,15 @@ def test_what_only_one_of_them_has() -> None:
     assert calls.remedy.startswith("What does the program do otherwise while it is compiled")
 
 
+def test_memory_that_is_shared_in_one_of_them_only() -> None:
+    """It is what forward returns, however right the values are."""
+    lost = OneSided("memory", "flat and x", "shared only in eager")
+    found = finding(one_sided=(lost,), stage="fast", right=("eager",))
+
+    assert (found.code, found.subjects) == ("GI252", ("flat and x",))
+    assert "Under torch.compile the memory of flat and x: shared only in eager." in found.text
+
+
 def test_the_partitioner_is_told_from_the_rest_of_aot_autograd() -> None:
     """It is at fault where its graphs are right if it cuts nothing."""
     difference_of = (difference("gradient", "a", 0.1),)
