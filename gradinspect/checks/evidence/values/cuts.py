@@ -310,7 +310,9 @@ class GradientCuts:
                 )
             )
 
-        known = LossContext(self._line, self._caller, self._is_held, self._recorder.errors.pass_over)
+        known = LossContext(
+            self._line, self._caller, self._is_held, self._recorder.errors.pass_over, self._flow.has_integers
+        )
         for fact in objective_facts(calls, root, known, backward):
             yield from self._judged(fact)
 
