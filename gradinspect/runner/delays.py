@@ -1,12 +1,14 @@
 """How long the machine has let the program wait while it could have run.
 
-What is limited by the clock on the wall would otherwise end earlier on a busy machine than on an idle one.
+What is limited by the clock on the wall would otherwise end earlier on a busy machine than on an idle one. A user does
+not wait for ever: of a delay, no more than MOST_DELAY_S counts.
 """
 
 from os import O_RDONLY, close, read
 from os import open as open_file
 from time import monotonic
 
+MOST_DELAY_S = 60.0
 _NS_PER_S = 1_000_000_000
 _STATISTICS = "/proc/self/schedstat"  # of the main thread: ns that it ran, ns that it was ready and did not, turns
 _MOST_BYTES = 200

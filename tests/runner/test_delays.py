@@ -37,3 +37,18 @@ def test_a_stop_in_a_while_comes_no_earlier_on_a_busy_machine(monkeypatch: pytes
     stopping.Stopper()._stop_after(0.01, may_stop)
 
     assert asked == [[]]
+
+
+def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even on a machine that never lets the program run."""
+    monkeypatch.setattr(stopping, "undelayed", lambda: 5.0)
+    monkeypatch.setattr(stopping, "MOST_DELAY_S", 0.0)
+    asked: list[None] = []
+
+    def may_stop() -> bool:
+        asked.append(None)
+        return False
+
+    stopping.Stopper()._stop_after(0.01, may_stop)
+
+    assert asked == [None]

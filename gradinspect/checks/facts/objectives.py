@@ -30,6 +30,14 @@ class RewardMinimized(Record, frozen=True, kw_only=True):
     backward: Frame | None = None
 
 
+class CollapsedOutputs(Record, frozen=True, kw_only=True):
+    """A loss is nothing but negated similarities, and a gradient goes through both sides of each to the same layers."""
+
+    num_calls: int
+    made: tuple[Frame | None, ...] = ()  # the similarities
+    backward: Frame | None = None
+
+
 class UnseenNoise(Record, frozen=True, kw_only=True):
     """The target of a regression is noise that nothing else has read, while the input has noise of another draw."""
 

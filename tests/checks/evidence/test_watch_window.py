@@ -13,6 +13,7 @@ from gradinspect.checks.evidence.watch_window import (
     MOST_WAITING,
     WatchWindow,
 )
+from gradinspect.runner.delays import MOST_DELAY_S
 
 
 def calls_watched(phases: str, num_calls: int | None = None) -> int | None:
@@ -127,7 +128,7 @@ def test_the_time_is_that_of_its_own_work(worked: float, waited: float, limit: s
 
 
 def test_a_busy_machine_ends_it_no_earlier() -> None:
-    """The time for which the program could have run and did not is no waiting of its own."""
+    """The time for which the program could have run and did not is no waiting of its own, up to a limit."""
     clock, delay = [100.0], [20.0]
     window = WatchWindow(None, now=lambda: clock[0], worked=lambda: 0.0, delayed=lambda: delay[0])
     for _ in range(2):
@@ -137,6 +138,8 @@ def test_a_busy_machine_ends_it_no_earlier() -> None:
     clock[0] += 1
 
     assert (before, window.is_over()) == (False, True)
+    delay[0], clock[0] = 1000.0, 100.0 + MOST_WAITING + MOST_DELAY_S
+    assert window.is_over()
 
 
 @pytest.mark.parametrize(("num_calls", "is_complete"), [(None, True), (1, False), (2, True), (3, True)])

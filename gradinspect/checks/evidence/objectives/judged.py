@@ -30,6 +30,7 @@ class LossContext(NamedTuple):
     caller: Lines  # that called the function in which a call was made
     is_held: Callable[[int], bool]  # whether an optimizer holds a leaf
     pass_over: PassOver  # counts what is not looked at
+    has_integers: bool = True  # some call may have chosen by a value that could have a gradient
 
 
 def objective_facts(calls: Sequence[Call], root: Read, known: LossContext, backward: Frame | None) -> Iterator[object]:
@@ -68,7 +69,7 @@ def objective_facts(calls: Sequence[Call], root: Read, known: LossContext, backw
         is_elsewhere = mixed is not None and drawn is not None and mixed.function != drawn.function
         called = known.caller(noise.mixed) if is_elsewhere else None
         yield UnseenNoise(mixed=mixed, called=called, drawn=drawn, used=line(noise.used), backward=backward)
-    for lookup in unlearned_lookups(calls, root, known.pass_over):
+    for lookup in unlearned_lookups(calls, root, known.pass_over) if known.has_integers else ():
         yield UnlearnedLookup(
             op=calls[lookup.chosen].name, chosen=line(lookup.chosen), looked_up=line(lookup.looked_up),
             coded=None if lookup.coded == OUTSIDE else line(lookup.coded), compared=line(lookup.compared),

@@ -19,6 +19,7 @@ from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.objectives.advantages import chosen_targets
+from gradinspect.checks.evidence.objectives.collapses import CollapseLog
 from gradinspect.checks.evidence.objectives.judged import LossContext, objective_facts
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.optimizer_steps import heard_steps
@@ -126,6 +127,7 @@ class GradientCuts:
         self._perhaps: dict[str, None] = {}  # what may be meant
         self._idle = IdleTerms(flow, self._frame)
         self._signs = SignLog(flow)
+        self._collapses = CollapseLog(flow)
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._has_missed = False  # a call that may have reached any leaf
         self._is_resting = False  # steps repeat others
@@ -157,6 +159,7 @@ class GradientCuts:
         self._flow.has_grad_with_graph = call.creates_graph
         if call.kind == "backward":
             self._signs.begin(call.outputs, backward)
+            self._collapses.begin(call.outputs, backward)
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:
             yield from self._wrong_terms(root, backward)
@@ -194,7 +197,7 @@ class GradientCuts:
         Args:
             others: The ids of tensors of which another finding says why.
         """
-        for fact in (*self._nonleaf, *self._signs.facts(self._frame)):
+        for fact in (*self._nonleaf, *self._signs.facts(self._frame), *self._collapses.facts(self._frame)):
             yield from self._judged(fact)
         known = self._filled.union(others)
         wanted = {key: one for key, one in self._wanted.items() if key not in known and self._counts(one)}
@@ -307,7 +310,9 @@ class GradientCuts:
                 )
             )
 
-        known = LossContext(self._line, self._caller, self._is_held, self._recorder.errors.pass_over)
+        known = LossContext(
+            self._line, self._caller, self._is_held, self._recorder.errors.pass_over, self._flow.has_integers
+        )
         for fact in objective_facts(calls, root, known, backward):
             yield from self._judged(fact)
 

@@ -98,6 +98,7 @@ class Dataflow:
         self.num_pauses = 0
         self.numbers: dict[int, frozenset[str]] = {}  # the variables that were numbers where one may have been read
         self.has_samples = False  # a distribution has sampled what could have a gradient
+        self.has_integers = False  # a call made integers of what could have one, as argmin does
         self.has_grad_with_graph = False  # the last backward was called with create_graph=True
         self._grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
         self._num_forgotten = 0  # calls. NOTE [Before the first leaf]
@@ -193,6 +194,7 @@ class Dataflow:
         if is_live and not is_new_live:
             cause = detach_cause_of(name, _MAKES, [result], frame, self._forwards)
             self.has_samples |= cause == "sample"
+            self.has_integers |= cause == "integer"
         elif is_live and name == NORMAL:
             self.has_samples = True
         call = len(self.calls)
@@ -313,6 +315,7 @@ class Dataflow:
             cause = self._detach_cause(name, kind, outputs, frame)
             if cause == "gradient" and _creates_graph(args, kwargs):
                 cause = "unknown"  # for example a linear function, whose derivative is constant
+            self.has_integers |= cause == "integer"
         wrt = self._all_reads(_with_respect_to(args, kwargs)) if kind is CallKind.GRADIENT else ()
         self._add(Call(name, reads, number, cause, wrt, not is_grad_enabled(), is_write), outputs)
 

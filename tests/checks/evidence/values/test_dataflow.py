@@ -60,6 +60,7 @@ def test_a_call_that_loses_the_graph_says_how(flow: Dataflow, make: Made, name: 
     assert made is not None
     assert flow.calls[-1 - (name == "__getitem__")].name == name
     assert flow.calls[-1 - (name == "__getitem__")].cause == cause
+    assert flow.has_integers == (cause == "integer")
 
 
 def test_what_keeps_the_graph_has_no_manner(flow: Dataflow) -> None:
@@ -342,6 +343,7 @@ def test_values_and_indices_come_from_one_call(flow: Dataflow) -> None:
     assert (call.name, call.cause) == ("max", "integer")
     assert flow.read(values) == Read(len(flow.calls) - 1, NO_LEAF, is_live=True)
     assert flow.read(indices) == Read(len(flow.calls) - 1, NO_LEAF, is_live=False)
+    assert flow.has_integers
 
 
 def test_a_parameter_that_is_frozen_or_made_to_learn(flow: Dataflow) -> None:
