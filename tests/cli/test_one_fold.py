@@ -155,3 +155,43 @@ def test_a_step_of_one_block_says_which(tmp_path: Path) -> None:
     screen = gradinspect("step", "net.py", cwd=tmp_path, typed="until blocks.4\nq\n").stdout
 
     assert re.search(r"#\d+ \w+Backward0  blocks\.4", screen)
+
+
+LAYERS = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 1))
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.randn(4, 6)).square().mean().backward()
+    optimizer.step()
+"""
+PARAMETER = re.compile(r"[\w.]*\d+\.(?:weight|bias)\b")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("saved", "net.py", "--full"),
+        ("find", "net.py", "class=AccumulateGrad", "--full"),
+        ("grads", "net.py", "--full"),
+        ("step", "net.py"),
+        ("diff", "net.py", "frozen.py"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_parameter_has_one_name(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """That of `trace`, and of named_parameters()."""
+    (tmp_path / "net.py").write_text(LAYERS)
+    (tmp_path / "frozen.py").write_text(LAYERS.replace("optim", "net[2].bias.requires_grad_(False)\noptim", 1))
+    traced = set(PARAMETER.findall(gradinspect("trace", "net.py", "--full", cwd=tmp_path).stdout))
+    typed = "until 2.bias\n" if command[0] == "step" else ""
+    named = set(PARAMETER.findall(gradinspect(*command, cwd=tmp_path, typed=typed).stdout))
+
+    assert traced == {f"{layer}.{name}" for layer in (0, 2, 4) for name in ("weight", "bias")}
+    assert named
+    assert named <= traced
