@@ -113,7 +113,10 @@ def test_two_blocks(tmp_path: Path, command: tuple[str, ...]) -> None:
     assert outermost(screen, "blocks") == {"blocks.0-1"}
 
 
-@pytest.mark.parametrize("verb", MODULES)
+QUICK = ("memory", "trace")  # the others wait for several runs, or whole steps
+
+
+@pytest.mark.parametrize("verb", [pytest.param(v, marks=() if v in QUICK else pytest.mark.slow) for v in MODULES])
 def test_stages_of_a_network(tmp_path: Path, verb: str) -> None:
     """Those with the same modules inside share a row, whatever their sizes and whichever of them holds memory."""
     (tmp_path / "net.py").write_text(STAGES)
@@ -137,6 +140,7 @@ def pictures(program: str, folder: Path) -> dict[str, str]:
     return drawn | {suffix: re.sub(r"</?[A-Za-z][^<>]*>", "", drawn[suffix]) for suffix in ("svg", "dot")}
 
 
+@pytest.mark.slow
 def test_blocks_in_a_picture(tmp_path: Path) -> None:
     """Equal blocks are one box in each format, and so are stages, of which the one that holds far more is named."""
     blocks = pictures(EQUAL, tmp_path)
