@@ -113,7 +113,10 @@ def test_two_blocks(tmp_path: Path, command: tuple[str, ...]) -> None:
     assert outermost(screen, "blocks") == {"blocks.0-1"}
 
 
-@pytest.mark.parametrize("verb", MODULES)
+QUICK = ("memory", "trace")  # the others wait for several runs, or whole steps
+
+
+@pytest.mark.parametrize("verb", [pytest.param(v, marks=() if v in QUICK else pytest.mark.slow) for v in MODULES])
 def test_stages_of_a_network(tmp_path: Path, verb: str) -> None:
     """Those with the same modules inside share a row, whatever their sizes and whichever of them holds memory."""
     (tmp_path / "net.py").write_text(STAGES)
@@ -137,6 +140,7 @@ def pictures(program: str, folder: Path) -> dict[str, str]:
     return drawn | {suffix: re.sub(r"</?[A-Za-z][^<>]*>", "", drawn[suffix]) for suffix in ("svg", "dot")}
 
 
+@pytest.mark.slow
 def test_blocks_in_a_picture(tmp_path: Path) -> None:
     """Equal blocks are one box in each format, and so are stages, of which the one that holds far more is named."""
     blocks = pictures(EQUAL, tmp_path)
@@ -155,3 +159,43 @@ def test_a_step_of_one_block_says_which(tmp_path: Path) -> None:
     screen = gradinspect("step", "net.py", cwd=tmp_path, typed="until blocks.4\nq\n").stdout
 
     assert re.search(r"#\d+ \w+Backward0  blocks\.4", screen)
+
+
+LAYERS = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 1))
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.randn(4, 6)).square().mean().backward()
+    optimizer.step()
+"""
+PARAMETER = re.compile(r"[\w.]*\d+\.(?:weight|bias)\b")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("saved", "net.py", "--full"),
+        ("find", "net.py", "class=AccumulateGrad", "--full"),
+        ("grads", "net.py", "--full"),
+        ("step", "net.py"),
+        ("diff", "net.py", "frozen.py"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_parameter_has_one_name(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """That of `trace`, and of named_parameters()."""
+    (tmp_path / "net.py").write_text(LAYERS)
+    (tmp_path / "frozen.py").write_text(LAYERS.replace("optim", "net[2].bias.requires_grad_(False)\noptim", 1))
+    traced = set(PARAMETER.findall(gradinspect("trace", "net.py", "--full", cwd=tmp_path).stdout))
+    typed = "until 2.bias\n" if command[0] == "step" else ""
+    named = set(PARAMETER.findall(gradinspect(*command, cwd=tmp_path, typed=typed).stdout))
+
+    assert traced == {f"{layer}.{name}" for layer in (0, 2, 4) for name in ("weight", "bias")}
+    assert named
+    assert named <= traced

@@ -189,6 +189,7 @@ def test_a_step_ends_where_a_compiled_optimizer_has_stepped(words: str, tmp_path
     assert "the end" not in said
 
 
+@pytest.mark.slow
 def test_what_a_compiled_optimizer_keeps_is_its_state(tmp_path: Path) -> None:
     """As much as the same program has in eager."""
     script = tmp_path / "adam.py"
@@ -462,6 +463,7 @@ def test_the_caches_of_torch_are_hit_and_missed_as_without_us(words: str, tmp_pa
     assert _counted(script, ours) == warm
 
 
+@pytest.mark.slow
 def test_an_optimizer_that_never_steps_is_found_beside_a_compiled_model(tmp_path: Path) -> None:
     """Compiled code that changes no parameter hides no step."""
     script = tmp_path / "no_step.py"

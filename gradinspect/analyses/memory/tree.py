@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages
 from gradinspect.analyses.selection.rows import IN_ORDER, Fields, check_sort, sorted_rows
-from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.analyses.structure.call_names import INDEX, short_name
 from gradinspect.analyses.structure.name_folding import OddOne, alike, name_by_indices, named_odd_one, pattern_of
 from gradinspect.graph import Graph, Record, module_name
 
@@ -141,12 +141,15 @@ class _Builder:
     def _label(self, place: _Place) -> str:
         """Name a module relative to its caller: `h.0` in the outermost module, `attn` in `h.0`.
 
-        One that equal blocks share has its name in each of them: `h.0.act` is `act` in `h.3` too.
+        One that equal blocks share has its name in each of them: `h.0.act` is `act` in `h.3` too. One of a block that a
+        Sequential in it calls is named as in the block.
         """
         caller = "" if place.caller is None else self.places[place.caller].path
         owner, _, name = place.path.rpartition(".")
         if caller and caller != owner and pattern_of(caller) == pattern_of(owner):
             return name
+        if caller and not place.path.startswith(f"{caller}."):
+            return short_name(place.path, caller)
         return place.path.removeprefix(f"{caller}.") if caller else module_name(self.graph, place.path)
 
 

@@ -4,6 +4,7 @@ What comes in: dotted paths. What goes out: names.
 """
 
 import re
+from itertools import takewhile
 from typing import Final
 
 from gradinspect.graph import Graph, ModuleCall
@@ -16,7 +17,7 @@ _INDICES: Final = re.compile(r"[\d*,-]+")  # also of a pattern: `*`, `0-3`, `0,2
 
 
 def short_name(path: str, parent: str | None, model: str = OUTERMOST) -> str:
-    """Name a module relative to its caller; an index keeps the name of what it is an index of.
+    """Name a module relative to its caller, or to what both are in; an index keeps the name of what it is an index of.
 
     Args:
         path: Of the module; "" for the outermost.
@@ -24,7 +25,8 @@ def short_name(path: str, parent: str | None, model: str = OUTERMOST) -> str:
         model: What to call the outermost.
     """
     parts = path.split(".")
-    start = len(parent.split(".")) if parent and path.startswith(f"{parent}.") else 0
+    around = zip(parts[:-1], parent.split("."), strict=False) if parent else ()
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], around))
     while start and parts[start].isdigit():
         start -= 1
     return shown_path(".".join(parts[start:]), model)

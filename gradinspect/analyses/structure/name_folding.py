@@ -6,7 +6,8 @@ NOTE [One fold]
 On every screen, rows of equal blocks that say the same are one row, from two on, with the least and the greatest of
 their numbers, however few rows there are. Blocks are equal if the modules inside of them are, however deep, whatever
 these hold and whatever their sizes, which are ranges then. Rows that were chosen or sorted stay apart, as those that
-`--full` asks for. `repeats` is the same for neighboring nodes and blocks of modules.
+`--full` asks for. `repeats` is the same for neighboring nodes and blocks of modules: only where nodes are shown, in
+`trace` and pictures, a block with other nodes stands apart, as a first layer whose input needs no gradient does.
 
 NOTE [Exactly its members]
 A folded name stands for all combinations of its numbers, so what it is given must be all of them: of

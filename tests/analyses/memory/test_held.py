@@ -102,6 +102,31 @@ def test_the_odd_one_of_equal_blocks_is_known() -> None:
     assert alike.odd_one is None
 
 
+def test_blocks_whose_modules_are_called_by_one_of_them_are_equal() -> None:
+    """`net.0.seq` calls `net.0.conv`, which is no part of it by name: its label leaves out the number of the block."""
+    saving = [op("ConvBackward0", n + 1, module=3 * n + 3, saved=(saved("x", storage=n),)) for n in range(3)]
+    calls = [
+        call
+        for n in range(3)
+        for call in (
+            ModuleCall(path=f"net.{n}", class_name="Block", parent=0),
+            ModuleCall(path=f"net.{n}.seq", class_name="Sequential", parent=3 * n + 1),
+            ModuleCall(path=f"net.{n}.conv", class_name="Conv1d", parent=3 * n + 2),
+        )
+    ]
+    record = graph(
+        *saving, leaf("x", 3), modules=(ModuleCall(path="", class_name="Net"), *calls),
+        storages=tuple(Storage(num_bytes=64, origin="activation") for _ in range(3)),
+    )  # fmt: skip
+    ((block,),) = (model.children for model in module_tree(record, measure_memory(record)))
+    (inside,) = block.children
+    single = module_tree(record, measure_memory(record), folds=False)[0].children[0].children[0].children
+
+    assert (block.label, block.copies, inside.label) == ("net.0-2", 3, "seq")
+    assert [(part.label, part.copies) for part in inside.children] == [("conv", 3)]
+    assert [(part.label, part.path) for part in single] == [("conv", "net.0.conv")]
+
+
 def test_parts_of_blocks_without_a_row_are_one_row_each() -> None:
     """`layers.0` is a list, and no module that is called: its attention and its MLP take turns."""
     saving = [

@@ -20,6 +20,10 @@ from gradinspect.analyses.structure.call_names import INDEX, name_inside, short_
         ("a.b.c", "a", "b.c"),
         ("h.10.1.2", "h.10.1", "h.10.1.2"),
         ("h.10.x", "h.10", "x"),
+        ("net.0.conv", "net.0.seq", "conv"),
+        ("net.1.act", "net.0.seq", "net.1.act"),
+        ("a.act", "a.b.c.d", "act"),
+        ("a.b", "a.b", "b"),
     ],
 )
 def test_an_index_never_stands_without_its_parent(path: str, parent: str | None, expected: str) -> None:

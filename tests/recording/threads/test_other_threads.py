@@ -314,6 +314,7 @@ def test_what_this_thread_makes_stays_its_own_beside_one_that_is_not_followed() 
     assert graph.warnings == ()
 
 
+@pytest.mark.slow
 def test_no_mode_of_ours_is_there_while_a_thread_runs_compiled_code() -> None:
     """It would be traced and guarded on; afterwards the thread is followed again."""
     seen: list[int] = []

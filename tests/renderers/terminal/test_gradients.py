@@ -223,6 +223,28 @@ def test_calls_of_equal_blocks_are_one_row() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ("h.{}.seq.conv", "    conv"),
+        ("h.{}.conv", "    conv"),  # which the block keeps beside the Sequential that calls it
+        ("conv", "    conv"),
+        ("h.0.conv", "    h.0.conv"),  # one for all blocks
+    ],
+)
+def test_a_module_is_named_from_what_it_and_its_caller_are_in(inside: str, expected: str) -> None:
+    """If each caller has its own."""
+    rows = [
+        FlowRow(path=path.format(place), class_name=name, call=place + 1, depth=depth, node=0, stats=stats(1.0))
+        for place in range(3)
+        for path, name, depth in (("h.{}", "Block", 0), ("h.{}.seq", "Sequential", 1), (inside, "Conv1d", 2))
+    ]
+    lines = [line.plain for line in GradientsPage(width=72).flow(folded_flow(rows))]
+    named = next(line.partition("  Conv1d")[0] for line in lines if "Conv1d" in line)
+
+    assert named.partition(" (")[0] == expected
+
+
 @pytest.mark.parametrize("norms", [(1e-6, 1e-4, 1e-2, 1.0), (1e-3, 1.0)])
 def test_blocks_through_which_a_gradient_vanishes_have_a_row_each(norms: tuple[float, ...]) -> None:
     """A range would not say how it falls."""

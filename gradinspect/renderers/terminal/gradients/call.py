@@ -312,10 +312,16 @@ def _names_inside(rows: Sequence[FoldedFlow], model: str) -> Iterator[str]:
     for row in rows:
         paths = [one.path for one in row.rows]
         outer = around[row.depth - 1]
-        are_in_all = all(any(path.startswith(f"{one}.") for path in paths) for one in outer)
+        are_in_all = all(any(path.startswith(_beginnings(one)) for path in paths) for one in outer)
         name = short_name(paths[0], outer[0] if are_in_all else None, model)
         yield f"{GAP * row.depth}{with_indices_of(name, paths)}"
         around[row.depth] = paths
+
+
+def _beginnings(path: str) -> tuple[str, ...]:
+    """Return how modules in a module begin, and those beside a Sequential of a block: `h.0.seq.`, `h.0.`."""
+    block, _, name = path.rpartition(".")
+    return (f"{path}.",) if not block or name.isdigit() else (f"{path}.", f"{block}.")
 
 
 def _figures_of_calls(folded: FoldedFlow) -> tuple[str, ...]:
