@@ -12,6 +12,7 @@ from torch.distributions import Distribution
 from torch.utils.data import dataloader
 
 from gradinspect.torch_api.modes import require_dispatch_modes
+from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.patching.patches import Patch
 from gradinspect.torch_api.probes import private
 from gradinspect.torch_api.tensors import require_storage_keys
@@ -31,6 +32,7 @@ _ERRORS = tuple(
 )
 _LOG = private(f"{_FAKE}.log", "torch logs errors of the program on fake tensors, besides raising them")
 _DEVICE = private("torch.ops.prim.device.default", "fake tensors take longer")
+_KEY_OF = private(f"{_FAKE}.FakeTensorMode._prep_args_for_hash", "fake tensors take longer")
 _READ = private("torch.ops.aten._local_scalar_dense.default", "fit does not answer what reads a loss")
 
 
@@ -59,7 +61,73 @@ def fake_tensor_mode() -> Any:
         name.required()
     require_dispatch_modes("--fake")
     require_storage_keys("--fake")
-    return _MODE.required()(allow_non_fake_inputs=True)
+    mode = _MODE.required()(allow_non_fake_inputs=True)
+    if _KEY_OF.is_there:
+        mode._prep_args_for_hash = _ArgumentKeys(mode).add
+    return mode
+
+
+_SAME_AS_ITSELF = frozenset((
+    bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
+))  # fmt: skip
+
+
+class _ArgumentKeys:
+    """Writes down what a mode of fake tensors looks at of arguments, to know an operator that it has run before.
+
+    NOTE [Known operators]
+    The mode keeps how results look by a key of the arguments, and spends half of its time on that key: each property
+    of a tensor goes through several functions, and each number of a shape is an entry. Here a tensor is one tuple of
+    the same properties. What is no plain fake tensor, list or number is left to the mode.
+    Source: _prep_args_for_hash and TensorMetadata in torch/_subclasses/fake_tensor.py, torch 2.13.
+    """
+
+    def __init__(self, mode: Any) -> None:
+        self._mode = mode
+        self._by_torch = mode._prep_args_for_hash
+
+    def add(self, key: list[object], args: Any, *rest: Any) -> None:
+        """Append to a key what says how arguments look.
+
+        Args:
+            key: A part of it has been written.
+            args: All arguments, or the elements of one.
+            rest: What else torch takes.
+        """
+        if type(args) not in (tuple, list):
+            self._by_torch(key, args, *rest)
+            return
+        key += (type(args), len(args))
+        for arg in args:
+            kind = type(arg)
+            if kind in _SAME_AS_ITSELF:
+                key += (kind, arg)
+            elif kind is FakeTensor and self._is_plain(arg):
+                key.append(_look(arg))
+            elif kind in (tuple, list):
+                self.add(key, arg, *rest)
+            else:
+                self._by_torch(key, [arg], *rest)
+
+    def _is_plain(self, tensor: Any) -> bool:
+        return tensor.fake_mode is self._mode and tensor.constant is None and tensor.layout is torch.strided
+
+
+def _look(tensor: Any) -> tuple[object, ...]:
+    """Return all that the result of an operator may depend on, of a plain fake tensor. NOTE [Known operators]."""
+    return (
+        tensor.dtype,
+        tensor.shape,
+        ops.stride(tensor),
+        tensor.fake_device,
+        ops.storage_offset(tensor),
+        ops.untyped_storage(tensor).nbytes(),
+        tensor.requires_grad,
+        tensor.is_quantized,
+        ops.is_conj(tensor),
+        ops.is_neg(tensor),
+        ops.is_inference(tensor),
+    )
 
 
 def answers_device(func: Any, args: tuple[Any, ...]) -> bool:

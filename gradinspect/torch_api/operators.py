@@ -1,5 +1,6 @@
 """Names and schemas of dispatcher operators, and the arguments they write to."""
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -55,6 +56,7 @@ def operator_name(func: Any) -> str:
     return str(func._schema.name).replace("::", ".")
 
 
+@cache
 def shows_its_arguments(operator: Any) -> bool:
     """Return whether an operator's results share memory with its arguments: a view, or a change in place."""
     return any(result.alias_info is not None for result in operator._schema.returns)

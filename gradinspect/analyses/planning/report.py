@@ -7,6 +7,7 @@ from typing import NamedTuple
 from gradinspect.analyses.memory.step import KIND_NAMES, Origin, is_accelerator, moment_name
 from gradinspect.analyses.planning.changes import ChunkLoss, HeldVariable, NamedPlace, stepping_of
 from gradinspect.analyses.planning.code import STEP_IN_BACKWARD, code_of, stepping_code
+from gradinspect.analyses.planning.estimate import Estimate
 from gradinspect.analyses.planning.other_states import OtherState
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
@@ -27,6 +28,7 @@ class PlanReport(Record, frozen=True):
     notes: tuple[str, ...]
     not_counted: tuple[str, ...]
     trial: Trial | None = None  # of the cheapest plan that fits
+    first: Estimate | None = None  # from the plain steps
     held: tuple[HeldVariable, ...] = ()
     failures: tuple[str, ...] = ()
     offloads: bool = False  # the program has a device of its own
@@ -149,9 +151,13 @@ def fused_loss_sentence(report: PlanReport) -> str:
 
 
 def cut_sentence(report: PlanReport) -> str:
-    """Say that the search was ended by its budget."""
+    """Say that the search was ended by its budget; if before any plan, what the plain steps lead to expect."""
     tried = format_count(report.search.num_runs - 1, "plan")
-    return f"{tried} tried in the time that --budget gives: with more, a better one may be found."
+    cut = f"{tried} tried in the time that --budget gives: with more, a better one may be found."
+    if report.search.num_runs > 1 or report.first is None:
+        return cut
+    peak = format_beside(report.first.peak_bytes, report.search.limit)
+    return f"{cut} An estimate, not run: {peak} with a change, {report.first.change.describe('x')}."
 
 
 def describe_moment(at: Origin) -> str:

@@ -1,7 +1,8 @@
 """Search for two sizes at once: for each of the one, the largest of the other that fits. Every pair is measured.
 
 What is a number of ranks is always the first one, which is doubled from row to row. Where the other one begins
-to fit no more is looked for near the last row's: half as large for twice the batch, the same for twice the ranks.
+to fit no more is looked for near the last row's for twice the ranks; for twice the batch, where the peaks of all rows
+before lead to expect it.
 """
 
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Final
 
 from gradinspect.analyses.planning.boundary import SizeRow
 from gradinspect.analyses.planning.rank_numbers import WORLD_SIZE
+from gradinspect.analyses.planning.size_growth import SizeGrowth
 from gradinspect.analyses.planning.sizes import MAX_FAILURES, SizeSearch
 from gradinspect.graph import Record
 
@@ -65,6 +67,7 @@ class PairSearch:
         self._limit = limit
         self._measure = measure
         self._step = 1
+        self._growth: SizeGrowth | None = None
 
     def run(self) -> tuple[PairRow, ...]:
         """Return a row for each number of the first, as long as anything fits."""
@@ -90,7 +93,20 @@ class PairSearch:
         search = SizeSearch(limit, lambda second: self._measure(number, second))
         if before is None:
             largest = search.run()[1]
+        elif self._growth is None:
+            largest = search.near(before, self._step)
         else:
-            largest = search.near(before if self._is_by_ranks else before // 2, self._step)
+            guess, slope = self._growth.guess(number, limit, before)
+            largest = search.near(guess, self._step, slope)
         self._step = search.tried.step
-        return PairRow(number=number, rows=search.tried.rows, largest=largest)
+        row = PairRow(number=number, rows=search.tried.rows, largest=largest)
+        if row.best is not None:
+            self._learn(row, row.best)
+        return row
+
+    def _learn(self, row: PairRow, end: SizeRow) -> None:
+        """Take what was measured, to guess where the next row ends; of ranks it is not known how they share."""
+        if self._growth is not None:
+            self._growth.note(row.number, end)
+        elif not self._is_by_ranks:
+            self._growth = SizeGrowth(row.number, row.rows, end)

@@ -42,6 +42,7 @@ class SizeSearch:
             limit: The most bytes that the peak may take.
             measure: Runs one size.
         """
+        self._limit = limit
         self.tried = Boundary(limit, measure)
 
     def run(self) -> tuple[tuple[SizeRow, ...], int | None]:
@@ -51,16 +52,17 @@ class SizeSearch:
             fits = self.tried.narrowed(fits, too_large)
         return self.tried.rows, fits
 
-    def near(self, guess: int, step: int = 1) -> int | None:
+    def near(self, guess: int, step: int = 1, slope: float = 0.0) -> int | None:
         """Return the largest size that fits, which is probably not far from another one.
 
         Args:
             guess: The other one.
             step: What sizes have to be multiples of, so far as is known.
+            slope: Bytes by which the peak probably grows there with each more; 0: it is not known.
         """
         self.tried.step = step
         size = max(guess // step * step, step)
-        distance = step
+        distance = 0
         goes_up = self.tried.fits(size)
         end = MAX_SIZE if goes_up else step
         fits = None
@@ -68,10 +70,18 @@ class SizeSearch:
             fits = size if goes_up else None
             if size == end:
                 return fits
+            distance = self._distance(size, distance, slope)
             size = min(size + distance, end) if goes_up else max(size - distance, end)
-            distance = max(2 * distance, size // NEAR // step * step)
         too_large = size if goes_up else self._next_larger(size)
         return self.tried.narrowed(size if fits is None else fits, too_large)
+
+    def _distance(self, size: int, before: int, slope: float) -> int:
+        """Return how far to go from a size: where the slope crosses the limit, or ever further."""
+        step, row = self.tried.step, self.tried.row(size)
+        if slope <= 0 or row.failure:
+            return max(2 * before, size // NEAR // step * step if before else step)
+        wanted = (self._limit - row.peak_bytes) / slope
+        return max(int(wanted if wanted > 0 else step - 1 - wanted) // step * step, 2 * before if before else step)
 
     def _next_larger(self, fits: int) -> int:
         return min(row.size for row in self.tried.rows if row.size > fits)

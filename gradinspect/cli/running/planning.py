@@ -79,6 +79,7 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
         source=request.label,
         torch_version=plain.memory.torch_version,
         search=found,
+        first=first,
         roots=plain.roots,
         notes=(
             *((plain.memory.values_from,) if plain.memory.values_from else ()),
@@ -118,16 +119,19 @@ def _telling(
 
     The first plan that fits is written at once, so that one can go on with it.
 
-    The first plan may still be run from the start at the end, which takes what the last start took: that is kept.
+    The first plan may still be run from the start at the end, which takes what the last start took: that is kept, and
+    what the last plan took, as the next one may take as long.
     """
-    told, lowest = monotonic(), sys.maxsize
+    told, lowest, took = monotonic(), sys.maxsize, 0.0
     done: list[PlanOutcome] = []
 
     def measured(plan: Plan) -> PlanOutcome:
-        nonlocal told, lowest
-        if monotonic() - begun + (start_s() if done else 0.0) >= budget:
+        nonlocal told, lowest, took
+        now = monotonic()
+        if now - begun + (start_s() + took if done else 0.0) >= budget:
             raise TimeIsOver
         done.append(measure(plan))
+        took = monotonic() - now
         peaks = [outcome.peak_bytes for outcome in done if not outcome.failure]
         number = sum(peak <= limit for peak in peaks)
         if number == 1 and not done[-1].failure and done[-1].peak_bytes <= limit:

@@ -84,6 +84,24 @@ _MakerOf: TypeAlias = Callable[[], StorageMaker]  # of an operator
 _Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python
 
 
+class _Maker:
+    """Finds what runs when it is asked for the first time.
+
+    All that an operator makes is made by the same line, which costs as much to find as the stack is deep.
+    """
+
+    __slots__ = ("_find", "_found")
+
+    def __init__(self, find: _MakerOf) -> None:
+        self._find = find
+        self._found: StorageMaker | None = None
+
+    def __call__(self) -> StorageMaker:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+
 class StorageTracker(TorchDispatchMode):
     """Keeps a ledger while it is active. Use it as a context manager, inside the fake mode."""
 
@@ -181,8 +199,7 @@ class StorageTracker(TorchDispatchMode):
         if func is _RECORD_STREAM:
             self._use_elsewhere(*args[:2])
         brought = self._note_real(func, args)
-        # All that it makes is made by the same line, which costs as much to find as the stack is deep.
-        maker = cache(lambda: self._maker(str(func), node))
+        maker = _Maker(lambda: self._maker(str(func), node))
         self._add_scratch(func, args, kwargs or {}, maker)
         with self._numbers_as_tensors(func, args, node, maker):
             result = func(*args, **(kwargs or {}))
@@ -336,15 +353,18 @@ class StorageTracker(TorchDispatchMode):
             self._add(tensor, storage, maker or self._maker("", None))
 
 
+@cache
+def _takes_numbers(func: Any) -> bool:
+    """Return whether the kernel of an operator makes tensors of numbers."""
+    return operator_name(func).rpartition(".")[2].rstrip("_").removeprefix("_foreach_") in _TAKES_NUMBERS
+
+
 def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the sizes of what the CPU kernel of an elementwise operator makes of a number: a tensor, and its copy.
 
     The copy is of the dtype that the operator computes in. Source: aten/src/ATen/TensorIterator.cpp, torch 2.13.
     """
-    if (
-        operator_name(func).rpartition(".")[2].rstrip("_").removeprefix("_foreach_") not in _TAKES_NUMBERS
-        or len(args) < 2
-    ):
+    if len(args) < 2 or not _takes_numbers(func):
         return ()
     first = args[0][0] if isinstance(args[0], list | tuple) and args[0] else args[0]
     second = args[1][0] if isinstance(args[1], list | tuple) and args[1] else args[1]

@@ -47,3 +47,39 @@ def test_without_a_limit_some_are_measured() -> None:
     assert [[row.peak_bytes for row in one.rows] for one in rows] == [
         [1, 4, 16, 64], [4, 16, 64, 256], [16, 64, 256, 1024], [64, 256, 1024, 4096]
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("fixed_of_length", [0, 600], ids=["samples", "a table of positions"])
+def test_rows_after_the_first_take_few_runs(fixed_of_length: int) -> None:
+    """Where attention's square is, and a limit that thousands of bytes are away from a guess of half the size."""
+
+    def measured(batch: int, length: int) -> SizeRow:
+        each = 3700 * length + 16 * length * length
+        return SizeRow(size=length, peak_bytes=1_000_000 + fixed_of_length * length + batch * each)
+
+    rows = PairSearch(("batch", "seq"), 100_000_000, measured).run()
+
+    assert len(rows) == MAX_ROWS
+    assert max(len(row.rows) for row in rows[1:]) <= (5 if fixed_of_length else 2)
+
+
+def test_a_row_is_exact_where_no_guess_is_right() -> None:
+    """Peaks stay the same up to some size, and grow in steps from there on."""
+
+    def measured(batch: int, length: int) -> SizeRow:
+        return SizeRow(size=length, peak_bytes=max(30_000, batch * (length // 64 * 64) * 50))
+
+    rows = PairSearch(("batch", "seq"), 100_000, measured).run()
+
+    assert [row.largest for row in rows[:5]] == [2047, 1023, 511, 255, 127]
+
+
+def test_the_first_row_may_have_one_pair_that_runs() -> None:
+    """Then it says nothing of how the next one grows."""
+
+    def measured(batch: int, length: int) -> SizeRow:
+        return SizeRow(size=length, failure="" if length == 1 else "too long", peak_bytes=100 * batch)
+
+    rows = PairSearch(("batch", "seq"), 350, measured).run()
+
+    assert [row.largest for row in rows] == [1, 1, None]

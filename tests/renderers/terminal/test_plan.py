@@ -13,6 +13,7 @@ from gradinspect.analyses.planning.changes import (
     Plan,
     ReleaseGradients,
 )
+from gradinspect.analyses.planning.estimate import Estimate
 from gradinspect.analyses.planning.report import PlanReport, lowest_sentence, peak_of
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
@@ -181,3 +182,22 @@ def test_a_long_line_of_the_program_is_cut() -> None:
 
     assert step[0].startswith("  1  train.py:12, loss = f(out, out")
     assert step[1].endswith("write del out after it")
+
+
+def test_where_no_plan_was_tried_in_time_the_estimate_is_there() -> None:
+    """A short budget has an answer, too; once a plan was run, it is the answer."""
+
+    def page_after(num_runs: int) -> str:
+        search = FoundPlans(limit=3000, plain=PLAIN, fitting=(), lowest=PLAIN, num_runs=num_runs, is_cut=True)
+        (change,) = BEST.plan.changes
+        assert isinstance(change, Checkpoint)
+        report = PlanReport(
+            source="a.py", torch_version="2.13", search=search, roots=(), notes=(), not_counted=(),
+            first=Estimate(change, 2048),
+        )  # fmt: skip
+        return " ".join(" ".join(line.plain for line in PlanPage(width=80).lines(report)).split())
+
+    said = "An estimate, not run: 2.0 KiB with a change, checkpoint h.0-1 Block x2 of 4."
+
+    assert f"with more, a better one may be found. {said}" in page_after(1)
+    assert said not in page_after(2)
