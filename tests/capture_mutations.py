@@ -79,7 +79,7 @@ READERS = (
 )  # fmt: skip
 DRAWINGS: tuple[list[str], ...] = (
     [], ["--full"], ["--saved", "--none"], ["--color-by", "grad"], ["--color-by", "bytes"], ["--color-by", "module"],
-    ["--color-by", "dtype", "--dark"], ["--depth", "0"], ["--fold-shapes"], ["--link", "vscode://file/{path}:{line}"],
+    ["--color-by", "dtype", "--theme", "dark"], ["--depth", "0"], ["--fold-shapes"], ["--link", "vscode://file/{path}:{line}"],
     ["--link", "https://x/{file}#L{line}", "--direction", "LR"], ["--around", "#1"],
 )  # fmt: skip
 PICTURE_SUFFIXES = ("svg", "png", "pdf")  # these take long: one of them for each file

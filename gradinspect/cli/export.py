@@ -54,7 +54,6 @@ def export(  # noqa: PLR0913  # the drawing options live here
         Literal["light", "dark", "paper"],
         typer.Option(metavar="THEME", help="light, dark, or paper: 120 mm wide, without a legend."),
     ] = "light",
-    dark: Annotated[bool, typer.Option("--dark", help="Same as --theme dark.", hidden=True)] = False,
     link: Annotated[
         str | None, typer.Option(metavar="URL", help="Link nodes to lines, with {path}, {file}, {line}.", hidden=True)
     ] = None,
@@ -74,7 +73,7 @@ def export(  # noqa: PLR0913  # the drawing options live here
     targets = parse_targets(output, force=force)
     drawing = {"depth": depth, "full": full, "fit_to": fit_to, "fold_shapes": fold_shapes, "none_edges": none_edges,
                "saved": saved, "direction": direction, "color_by": color_by,
-               "theme": "dark" if dark else theme}  # fmt: skip
+               "theme": theme}  # fmt: skip
     if link is not None:
         check_link(link)
 
