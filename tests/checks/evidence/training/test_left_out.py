@@ -179,6 +179,16 @@ def test_one_of_several_optimizers_steps_after_the_call_that_reaches_a_model() -
     assert not optimizers(pair.encoder, pair.decoder, 5)
 
 
+def test_an_optimizer_of_an_input_trains_no_model_beside_others() -> None:
+    """Though another one trains a model before the attack."""
+    model, victim, noise = nn.Linear(2, 2), nn.Linear(2, 2), nn.Parameter(torch.ones(2))
+    both = [optimizer_of(model), optimizer_of(nn.ParameterList([noise]))]
+    held = [*(used(one, 3, stepped_after=4) for one in model.parameters()), used(noise, 1, stepped_after=5)]
+    left = {id(one): used(one, 7, backward=5) for one in victim.parameters()}
+
+    assert list(left_out(left, [*held, *left.values()], [model, victim], both, set())) == []
+
+
 def test_an_optimizer_of_an_input_trains_no_model() -> None:
     """As an attack does, or an explanation."""
     model, image = nn.Linear(2, 2), nn.ParameterList([nn.Parameter(torch.ones(2))])
