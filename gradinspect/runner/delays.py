@@ -1,7 +1,7 @@
 """How long the machine has let the program wait while it could have run.
 
 What is limited by the clock on the wall would otherwise end earlier on a busy machine than on an idle one. A user does
-not wait for ever: of a delay, no more than MOST_DELAY_S counts.
+not wait without end: of a delay, no more than MOST_DELAY_S counts.
 """
 
 from os import O_RDONLY, close, read

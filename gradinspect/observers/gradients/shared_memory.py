@@ -21,14 +21,14 @@ from gradinspect.torch_api.patching.originals import ops
 from gradinspect.torch_api.tensors import is_view
 
 
-class Shown(NamedTuple):
+class MemoryOwner(NamedTuple):
     """What memory a tensor shows."""
 
     key: int  # equal for those of one run that share memory
     owner: str = ""  # the input, parameter or buffer whose memory it is; empty: none, or it is that itself
 
 
-def shown_by_name(frame: FrameType | None, modules: Iterable[tuple[str, nn.Module]]) -> dict[str, Shown]:
+def shown_by_name(frame: FrameType | None, modules: Iterable[tuple[str, nn.Module]]) -> dict[str, MemoryOwner]:
     """Find the memory that each tensor shows, and whose it is.
 
     Args:
@@ -49,10 +49,14 @@ def shown_by_name(frame: FrameType | None, modules: Iterable[tuple[str, nn.Modul
     for name, key in keys.items():  # only a result that is detached has no `grad_fn` there
         if tensors[name].grad_fn is not None and key in owners and not tensors[owners[key]].requires_grad:
             del owners[key]
-    return {name: Shown(key, "" if owners.get(key) == name else owners.get(key, "")) for name, key in keys.items()}
+    return {
+        name: MemoryOwner(key, "" if owners.get(key) == name else owners.get(key, "")) for name, key in keys.items()
+    }
 
 
-def lost_and_gained(call: int, compiled: Mapping[str, Shown], eager: Mapping[str, Shown]) -> Iterator[StepValue]:
+def lost_and_gained(
+    call: int, compiled: Mapping[str, MemoryOwner], eager: Mapping[str, MemoryOwner]
+) -> Iterator[StepValue]:
     """Yield the tensors of both runs that share memory in one of them only.
 
     Args:

@@ -21,7 +21,7 @@ from gradinspect.analyses.diff.compiled import ComparedCall, Role, StepValue, St
 from gradinspect.analyses.structure.call_names import is_wrapped, without_wrappers
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.rounding import OtherRoundings
-from gradinspect.observers.gradients.shared_memory import Shown, lost_and_gained, shown_by_name
+from gradinspect.observers.gradients.shared_memory import MemoryOwner, lost_and_gained, shown_by_name
 from gradinspect.observers.gradients.written_tensors import is_written, tensors_by_name
 from gradinspect.observers.graphs.compiled_regions import CompiledRegions
 from gradinspect.observers.graphs.compiled_replay import CompiledReplay
@@ -153,13 +153,13 @@ class StepValuesObserver(Observer[StepValues]):
                 self._values += [_beside(key, value, kept.get(tuple(key))) for key, value in found.items()]
             self._values += self._memory(call, shown_by_name(frame, modules))
 
-    def _memory(self, call: int, shown: dict[str, Shown]) -> Iterable[StepValue]:
+    def _memory(self, call: int, shown: dict[str, MemoryOwner]) -> Iterable[StepValue]:
         """Keep which tensors share memory, or compare it."""
         path = self._folder / f"{call}.json"
         if self._how.keeps:
             path.write_bytes(msgspec.json.encode(shown))
         elif path.is_file():
-            return lost_and_gained(call, shown, msgspec.json.decode(path.read_bytes(), type=dict[str, Shown]))
+            return lost_and_gained(call, shown, msgspec.json.decode(path.read_bytes(), type=dict[str, MemoryOwner]))
         return ()
 
     def result(self) -> StepValues | None:

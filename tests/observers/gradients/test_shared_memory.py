@@ -5,7 +5,7 @@ import sys
 import torch
 from torch import nn
 
-from gradinspect.observers.gradients.shared_memory import Shown, lost_and_gained, shown_by_name
+from gradinspect.observers.gradients.shared_memory import MemoryOwner, lost_and_gained, shown_by_name
 
 
 def test_what_shows_the_memory_of_an_input_has_it_as_owner() -> None:
@@ -25,10 +25,10 @@ def test_what_shows_the_memory_of_an_input_has_it_as_owner() -> None:
 
 def test_what_is_shared_in_one_run_only_is_named() -> None:
     """Not what another run does not have, or what shares memory in both with no owner in one."""
-    apart, shared = {"x": Shown(1), "flat": Shown(2)}, {"x": Shown(7), "flat": Shown(7, "x")}
+    apart, shared = {"x": MemoryOwner(1), "flat": MemoryOwner(2)}, {"x": MemoryOwner(7), "flat": MemoryOwner(7, "x")}
     lost, gained = list(lost_and_gained(0, apart, shared)), list(lost_and_gained(0, shared, apart))
 
     assert [(one.name, one.problem) for one in lost] == [("flat and x", "shared only in eager")]
     assert [(one.name, one.problem) for one in gained] == [("flat and x", "shared only if compiled")]
-    assert not list(lost_and_gained(0, shared, {"x": Shown(3), "flat": Shown(3)}))
-    assert not list(lost_and_gained(0, {"flat": Shown(2)}, shared))
+    assert not list(lost_and_gained(0, shared, {"x": MemoryOwner(3), "flat": MemoryOwner(3)}))
+    assert not list(lost_and_gained(0, {"flat": MemoryOwner(2)}, shared))
