@@ -1,7 +1,7 @@
 # expect: GI336
 # why: the loss was the negative of similarities (only_similar.py:25), and nothing else.
 # advice: At only_similar.py:25, detach the side that is to be predicted, or compare with other examples as well.
-# lines: similarity=25 backward=29
+# lines: compared=25 backward=29
 import torch
 from torch import nn
 from torch.nn import functional as F

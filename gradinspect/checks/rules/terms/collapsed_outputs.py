@@ -23,7 +23,8 @@ COLLAPSED = Rule(
   encoder, predictor = nn.Linear(8, 4), nn.Linear(4, 4)
   x = torch.randn(16, 8)
   for _ in range(3):
-      a, b = encoder(x + 0.1 * torch.randn(16, 8)), encoder(x + 0.1 * torch.randn(16, 8))
+      a = encoder(x + 0.1 * torch.randn(16, 8))
+      b = encoder(x + 0.1 * torch.randn(16, 8))
 -     loss = -F.cosine_similarity(predictor(a), b, dim=1).mean()
 +     loss = -F.cosine_similarity(predictor(a), b.detach(), dim=1).mean()
       loss.backward()
@@ -40,7 +41,7 @@ def collapsed_findings(fact: CollapsedOutputs) -> Iterator[Finding]:
         "else. A gradient goes through both sides of each to the same layers, so they learn to return the same vector "
         "for every input.",
         places=(
-            *(place for one in fact.made for place in place_of("similarity", one)),
+            *(place for one in fact.made for place in place_of("compared", one)),
             *place_of("backward", fact.backward),
         ),
         remedy=f"At {where}, detach the side that is to be predicted, or compare with other examples as well.",

@@ -14,4 +14,4 @@ def test_the_line_of_the_similarity_is_to_be_changed() -> None:
 
     assert found.text.startswith("In each of 4 calls, the loss was the negative of similarities (train.py:3)")
     assert found.remedy.startswith("At train.py:3, detach the side that is to be predicted")
-    assert [place.role for place in found.places] == ["similarity", "backward"]
+    assert [place.role for place in found.places] == ["compared", "backward"]
