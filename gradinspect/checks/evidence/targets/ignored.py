@@ -140,7 +140,10 @@ class IgnoredLog:
         with unobserved():
             flat = ops.reshape(ids, (-1,))
             is_it = ops.eq(ids if len(ids.shape) else flat, seen.index)
-            self._compare_padding(seen, flat, ops.reshape(is_it, (-1,)))
+            if seen.kind == "item":
+                self._is_padded = is_it
+            else:
+                self._compare_padding(seen, flat)
             if ops.item(ops.amax(flat)) >= _MOST_CLASSES:
                 return
             seen.num_times += ops.item(ops.sum(is_it))
@@ -154,18 +157,16 @@ class IgnoredLog:
             if counts is not None:
                 seen.counts[: len(counts)] += counts
 
-    def _compare_padding(self, seen: _Seen, flat: torch.Tensor, is_it: torch.Tensor) -> None:
+    def _compare_padding(self, seen: _Seen, flat: torch.Tensor) -> None:
         """Look at the labels of padded tokens. NOTE [Another id fills up]."""
-        if seen.kind == "item":
-            self._is_padded = is_it
+        padded = None if self._is_padded is None else ops.reshape(self._is_padded, (-1,))
+        if padded is None or padded.shape != flat.shape or not ops.item(ops.any(padded)):
             return
-        if self._is_padded is None or self._is_padded.shape != flat.shape or not ops.item(ops.any(self._is_padded)):
-            return
-        labels = ops.masked_select(flat, self._is_padded)
+        labels = ops.masked_select(flat, padded)
         first = ops.item(ops.amin(labels))
         if first != ops.item(ops.amax(labels)):
             return
-        others = ops.masked_select(flat, ops.logical_not(self._is_padded))
+        others = ops.masked_select(flat, ops.logical_not(padded))
         if first == seen.index:
             seen.is_padding = True
         elif not ops.item(ops.any(ops.eq(others, first))):

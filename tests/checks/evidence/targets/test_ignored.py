@@ -144,6 +144,19 @@ def test_the_label_after_the_last_token_may_be_padding() -> None:
     assert not facts_of(CountedPadding, lambda: step(lambda ids: torch.randint(10, (8, 12))))
 
 
+def test_the_last_place_of_a_row_that_has_no_padding() -> None:
+    """Its label is padding, as that of the last token of each other row is, and of no other token."""
+    head = nn.Linear(4, 10)
+
+    def step() -> None:
+        rows = torch.randint(1, 10, (8, 13))
+        rows[torch.arange(13)[None] >= torch.tensor([3] * 6 + [12, 4])[:, None]] = 0
+        ids, labels = rows[:, :-1], rows[:, 1:]
+        functional.cross_entropy(head(TABLE(ids)).flatten(0, 1), labels.flatten())
+
+    assert [one.is_of_tokens for one in facts_of(CountedPadding, step)] == [False]
+
+
 @pytest.mark.parametrize(
     ("shortest", "is_tag", "ignored", "is_found", "is_of_tokens"),
     [
