@@ -187,10 +187,21 @@ def _num_elements(node: Node) -> int:
 
 
 def _made(graph: Graph, number: int, operator: GrownOperator) -> Frame | None:
-    """Return the line that makes the learned side; None where that is the operator's own."""
-    edge = next((one for one in graph.nodes[number].next_edges if one is not None), None)
-    made = None if edge is None else frame_of(graph, graph.nodes[edge.next_node])
-    return None if line_of(made) == line_of(operator.frame) else made
+    """Return the line that makes the learned side in its shape; None where that is the operator's own."""
+    learned = operator.shapes[0 if operator.is_learned[0] else 1]
+    frame: Frame | None = operator.frame
+    while line_of(frame) == line_of(operator.frame):
+        live = [edge.next_node for edge in graph.nodes[number].next_edges if edge is not None]
+        node = graph.nodes[live[0]] if len(live) == 1 else None
+        if node is None or node.leaf is not None or not (_has_shape(node, learned) or node.name.startswith("Expand")):
+            return None
+        number, frame = live[0], frame_of(graph, node)
+    return frame
+
+
+def _has_shape(node: Node, shape: Shape) -> bool:
+    info = node.forward_outputs[0] if node.forward_outputs else None
+    return info is not None and info.shape == shape
 
 
 def _finding(
