@@ -55,6 +55,8 @@ INFINITIES = (
 _EMPTY = "The mean of no elements is NaN."
 _MEANS = ("mean", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 _FUNCTIONS = {"truediv": "div", "true_divide": "div", "divide": "div", "rtruediv": "div", "rdiv": "div", "rmul": "mul"}
+_CARRIES = ("Add", "Sub", "Rsub", "Neg", "Mul", "Abs")  # NaN stays NaN
+_MOST_STEPS = 4
 _PRODUCTS = ("Mul", "Mm", "Bmm", "Mv", "Dot", "Addmm", "Baddbmm", "Addbmm", "Convolution")
 _MASKS = ("MaskedFill", "Where", "Add", "Sub", "Baddbmm", "IndexPut", "CopySlices")
 _MARGINS = {"float16": {"1e-8": "1e-4", "1e-6": "1e-3"}, "bfloat16": {"1e-6": "1e-2"}}  # that the dtype can represent
@@ -69,20 +71,39 @@ def derivative_cause(graph: Graph, node: Node) -> Cause | None:
             return None
         masked = frame_of(graph, made.node)
         return cause._replace(places=place_of("masked", masked), where=masked)
-    return _adapted(graph, node, cause_in(DERIVATIVES, node))
+    return None if is_smooth_power(node) else _adapted(graph, node, cause_in(DERIVATIVES, node))
 
 
 def nan_operand(graph: Graph, node: Node) -> int | None:
-    """Return the node whose result was NaN already, of a product whose derivative is NaN.
+    """Return the node whose result was NaN already, of a product or a square whose derivative is NaN.
 
     The derivative of a product of finite values is finite, so one was not. The values are gone after backward: it is
-    named only if there is one operand whose operator can make NaN.
+    named only if there is one operand whose operator can make NaN, or what sums and scales it.
     """
-    if operator_of(node) not in _PRODUCTS:
+    if operator_of(node) not in _PRODUCTS and not is_smooth_power(node):
         return None
-    made = {one.number for edge in node.next_edges if edge is not None and (one := maker(graph, edge.next_node))}
-    found = [number for number in made if cause_in(NANS, graph.nodes[number]) and _may_be_masked(graph, number)]
-    return found[0] if len(found) == 1 else None
+    found = {number for number in _made_of(graph, node) if cause_in(NANS, graph.nodes[number])}
+    found = {number for number in found if _may_be_masked(graph, number)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _made_of(graph: Graph, node: Node) -> set[int]:
+    """Return the nodes that made the inputs of a node, past a few sums and products with constants."""
+    found, todo = set[int](), [(node, 0)]
+    for one, steps in todo:
+        made = [read for edge in one.next_edges if edge is not None and (read := maker(graph, edge.next_node))]
+        for read in made:
+            if operator_of(read.node) in _CARRIES and steps < _MOST_STEPS:
+                todo.append((read.node, steps + 1))
+            else:
+                found.add(read.number)
+    return found
+
+
+def is_smooth_power(node: Node) -> bool:
+    """Return whether a node is a power of at least one, whose derivative is finite where its input is."""
+    exponent = next((value.value for value in node.saved if value.name == "_saved_exponent"), None)
+    return operator_of(node) == "Pow" and isinstance(exponent, int | float) and exponent >= 1
 
 
 def _may_be_masked(graph: Graph, number: int) -> bool:

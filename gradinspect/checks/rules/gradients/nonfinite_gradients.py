@@ -22,6 +22,7 @@ from gradinspect.checks.rules.gradients.nonfinite_causes import (
     SOFTMAX,
     cause_of_first,
     derivative_cause,
+    is_smooth_power,
     nan_operand,
     value_cause,
 )
@@ -218,10 +219,11 @@ def _operand_finding(graph: Graph, note: GradientNote, operand: int, made: str, 
     whys = [one.why for one in (infinite, cause) if one is not None]
     reached = f"NaN reaches {listed(note.parameters)}: " if note.parameters else ""
     where = f" at {line_of(used)}" if used is not None else ""
+    reads = "reads" if is_smooth_power(product) else "multiplies by"
+    was = "NaN" if infinite is None else "infinite or NaN"
     return GRADIENT.finding(
-        text=f"{reached}{written_operator(product)}{where} multiplies by what was "
-        f"{'NaN' if infinite is None else 'infinite or NaN'} in the forward pass already, made by "
-        f"{written_operator(node)}, though the loss is finite. "
+        text=f"{reached}{written_operator(product)}{where} {reads} what was {was} in the forward pass already, "
+        f"made by {written_operator(node)}, though the loss is finite. "
         + " ".join((*whys, f"({product.name} received a finite gradient and made {made}.)")),
         places=(
             *place_of("made", frame, caller_in(graph, node, backward)),

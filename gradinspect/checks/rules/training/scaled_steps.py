@@ -30,7 +30,7 @@ SCALED = Rule(
 +     scaler.update()
 """,
     remedy="Replace optimizer.step() by scaler.step(optimizer).",
-    explains=("GI501", "GI502"),
+    explains=("GI501", "GI502", "GI503"),
 )
 
 

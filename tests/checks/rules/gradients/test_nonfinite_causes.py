@@ -93,6 +93,21 @@ def test_the_operand_of_a_product_that_was_nan_already(nodes: tuple[Node, ...], 
     assert nan_operand(graph(*nodes), nodes[0]) == found
 
 
+@pytest.mark.parametrize(
+    ("exponent", "found", "why"), [(2.0, 2, None), (0.5, None, "A power below 1"), (None, None, "A")]
+)
+def test_a_square_of_what_was_nan_already(exponent: float | None, found: int | None, why: str | None) -> None:
+    """Its derivative is finite where its input is; that of a root is not."""
+    saved = () if exponent is None else (SavedValue(name="_saved_exponent", kind="float", value=exponent),)
+    nodes = op("PowBackward0", 1, saved=saved), op("SubBackward0", 2, None), op("LogBackward0", None)
+    recorded = graph(*nodes)
+    cause = derivative_cause(recorded, nodes[0])
+
+    assert nan_operand(recorded, nodes[0]) == found
+    assert (cause is None) == (why is None)
+    assert cause is None or cause.why.startswith(why or "")
+
+
 def test_a_value_that_is_not_finite() -> None:
     """The mean of nothing, half precision, and what the operator itself makes; else nothing is known."""
 

@@ -11,7 +11,7 @@ from gradinspect.checks.facts.backward_calls import BackwardEnded, NonfiniteLoss
 from gradinspect.checks.facts.graphs import FirstNonfinite, NonfiniteValue
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.gradients.nonfinite_gradients import loss_findings, nonfinite_findings
-from gradinspect.graph import Frame, Gradients, GradientStats, NodeGradients
+from gradinspect.graph import Frame, Gradients, GradientStats, NodeGradients, SavedValue
 
 MADE = Frame(file="train.py", line=7, code="p = f(h)")
 BACKWARD = Frame(file="train.py", line=9, code="loss.backward()")
@@ -126,6 +126,21 @@ def test_a_factor_that_was_not_finite_in_the_forward_pass(reader: int, operand: 
     assert finding.remedy.startswith(remedy)
     assert [(place.role, place.line) for place in finding.places] == [("made", 7), ("used", 8), ("backward", 9)]
     assert [(place.role, place.line) for place in at_one_line.places] == [("made", 7), ("backward", 9)]
+
+
+def test_a_square_reads_what_was_not_finite() -> None:
+    """It does not multiply by it."""
+    one, nan = gradient_stats(1.0), replace(BAD, norm=math.nan)
+    square = SavedValue(name="_saved_exponent", kind="float", value=2.0)
+    recorded = graph(
+        op("PowBackward0", 1, frame=1, saved=(square,)), op("LogBackward0", 2, frame=0), leaf("w", 2),
+        frames=(MADE, replace(MADE, line=8)),
+        gradients=Gradients(nodes=(NodeGradients(node=0, order=0, incoming=(one,), outgoing=(nan,)),)),
+    )  # fmt: skip
+    (finding,) = nonfinite_findings(BackwardEnded(recorded, gradient_notes(recorded), BACKWARD))
+
+    assert finding.text.startswith("pow at train.py:8 reads what was infinite or NaN in the forward pass already, made")
+    assert finding.remedy.startswith("At train.py:7, clamp its input")
 
 
 @pytest.mark.parametrize(("name", "is_masked"), [("SoftmaxBackward0", False), ("SqrtBackward0", True)])
