@@ -190,6 +190,16 @@ def test_a_step_ends_where_a_compiled_optimizer_has_stepped(words: str, tmp_path
 
 
 @pytest.mark.slow
+def test_plan_says_why_a_compiled_optimizer_steps_where_it_does(tmp_path: Path) -> None:
+    """Its own update is not what takes the parameters away."""
+    script = tmp_path / "adam.py"
+    script.write_text(PROGRAM.replace("SGD", "Adam"))
+    said = " ".join(gradinspect("plan", script, "--fit", "64").stdout.split())
+
+    assert "steps inside backward: no step of an optimizer was seen, as where it is compiled; nor fused=True" in said
+
+
+@pytest.mark.slow
 def test_what_a_compiled_optimizer_keeps_is_its_state(tmp_path: Path) -> None:
     """As much as the same program has in eager."""
     script = tmp_path / "adam.py"

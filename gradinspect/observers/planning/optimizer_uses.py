@@ -23,6 +23,7 @@ from gradinspect.analyses.planning.other_states import OtherState, ParameterSize
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.planning.places import calls_of, place_of
 from gradinspect.recording.frames import is_user_file, line_at, line_name, own_frame
+from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.recording.names.variables import elements_of, isinstance_safely
 from gradinspect.recording.source_structure import contains, first_line, gradient_reads, own_sources
 from gradinspect.runner.run import Run
@@ -34,6 +35,7 @@ from gradinspect.torch_api.tensors import known_version, plain_tensors_only
 _GRAD = torch.Tensor.grad
 _DATA = torch.Tensor.data
 _OFF = (None, False)
+_UNSEEN = "no step of an optimizer was seen, as where it is compiled; nor fused=True, for the same reason"
 
 
 class OptimizerUses:
@@ -65,7 +67,8 @@ class OptimizerUses:
     @property
     def refused(self) -> str:
         """Why they cannot step inside backward; empty: they can."""
-        return self._refused or self._read_later()
+        is_unseen = not self._places and live_optimizers()
+        return _UNSEEN if is_unseen else self._refused or self._read_later()
 
     @property
     def keeps_gradients(self) -> bool:
