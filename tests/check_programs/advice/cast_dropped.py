@@ -1,7 +1,8 @@
 # expect: GI307
+# expect: GI503
 # why: the call has no effect, and what follows reads the tensor as it was.
-# advice: Assign the result at cast_dropped.py:18: x = x.clamp(0.0, 1.0)
-# lines: called=18
+# advice: Assign the result at cast_dropped.py:19: x = x.clamp(0.0, 1.0)
+# lines: called=19
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
-# expect: GI601
-# advice: At features_of_any_size.py:15, scale its input down, or normalize it.
-# lines: backward=17 zeroed=15
+# expect: GI607
+# advice: Before features_of_any_size.py:15, subtract the mean of each feature and divide by its standard deviation.
+# lines: saturated=15
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # expect: GI401
-# advice: Both losses are known before losses_called_by_one_name.py:22: call backward() once on the sum of both
-# advice: instead of both calls.
+# advice: All losses are known before losses_called_by_one_name.py:22, and share a part: add them up in the loop, and
+# advice: call backward() once on the sum, after it.
 # lines: backward=22 freed=22 new=15 old=19
 import torch
 from torch import nn

@@ -1,6 +1,6 @@
 # expect: GI001
 # why: Class values must be smaller than num_classes
-# advice: What does this line pass, and what does torch say that it expects?
+# advice: Count classes from 0, or raise num_classes at one_class_too_few.py:14: of n classes, the last is n - 1.
 # lines: failed=14
 """Four classes, of which three were counted."""
 
