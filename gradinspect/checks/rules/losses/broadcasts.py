@@ -187,9 +187,11 @@ def _num_elements(node: Node) -> int:
 
 
 def _made(graph: Graph, number: int, operator: GrownOperator) -> Frame | None:
-    """Return the line that makes the learned side in its shape; None where that is the operator's own."""
-    learned = operator.shapes[0 if operator.is_learned[0] else 1]
-    frame: Frame | None = operator.frame
+    """Return the line that makes the longer side, if that is learned; None where that is the operator's own."""
+    learned, given = operator.shapes if operator.is_learned[0] else operator.shapes[::-1]
+    frame = operator.frame
+    if frame is None or len(learned) <= len(given):
+        return None
     while line_of(frame) == line_of(operator.frame):
         live = [edge.next_node for edge in graph.nodes[number].next_edges if edge is not None]
         node = graph.nodes[live[0]] if len(live) == 1 else None
@@ -228,7 +230,7 @@ def _finding(
 
 def _same_shape(operator: GrownOperator, learned: Shape, given: Shape, made: Frame | None) -> str:
     """Advise where the learned side is made, if that is the longer one: other lines read it, too."""
-    if made is not None and len(learned) > len(given):
+    if made is not None:
         return f"At {line_of(made)}, {_how(learned, given)} that it makes, so that all who read it get the same shape."
     return f"Give both the same shape before {line_of(operator.frame)}: {_how(learned, given)}."
 
