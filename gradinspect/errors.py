@@ -51,3 +51,12 @@ def text_of(error: object) -> str:
         return str(error)
     except Exception:
         return ""
+
+
+def is_address_space_limited() -> bool:
+    """Return whether there is a limit, as of `ulimit -v`, at which an allocation fails."""
+    try:
+        import resource  # noqa: PLC0415  # not on Windows, and rarely needed
+    except ImportError:
+        return False
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY

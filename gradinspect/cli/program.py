@@ -13,7 +13,13 @@ from gradinspect.cli.output.bug_report import report_bug, versions_of_all
 from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.running.leaving import leave
 from gradinspect.cli.verbs import VERBS, VerbGroup
-from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
+from gradinspect.errors import (
+    INTERRUPTED,
+    USER_CAN_FIX_IT,
+    GradInspectError,
+    ScriptFailedError,
+    is_address_space_limited,
+)
 from gradinspect.isolation import OwnSearchPath
 from gradinspect.kept_files.problems import problems
 from gradinspect.ranks.job import check_environment, this_job
@@ -177,13 +183,5 @@ def _is_lack_of_memory(error: BaseException) -> bool:
         case ImportError():  # the loader's words; there is no number
             return "failed to map segment" in str(error) or "cannot allocate memory" in str(error).lower()
         case SystemError():  # CPython fails like this if it has no memory for an exception
-            return _is_address_space_limited()
+            return is_address_space_limited()
     return False
-
-
-def _is_address_space_limited() -> bool:
-    try:
-        import resource  # noqa: PLC0415  # not on Windows, and rarely needed
-    except ImportError:
-        return False
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY

@@ -537,7 +537,7 @@ def test_a_lack_of_memory_is_one_sentence(
         raise error
 
     monkeypatch.setattr("gradinspect.cli.trace.report_on", fail)
-    monkeypatch.setattr("gradinspect.cli.program._is_address_space_limited", lambda: True)
+    monkeypatch.setattr("gradinspect.cli.program.is_address_space_limited", lambda: True)
 
     assert main(["trace", capture_file]) == 2
     assert capsys.readouterr().err == (
@@ -556,7 +556,7 @@ def test_an_error_of_python_without_a_limit_is_no_lack_of_memory(
         raise error
 
     monkeypatch.setattr("gradinspect.cli.trace.report_on", fail)
-    monkeypatch.setattr("gradinspect.cli.program._is_address_space_limited", lambda: False)
+    monkeypatch.setattr("gradinspect.cli.program.is_address_space_limited", lambda: False)
 
     assert main(["trace", capture_file]) == 4
     assert f"{type(error).__name__}: {error}" in capsys.readouterr().err
