@@ -47,9 +47,10 @@ def unverified_notes(
     """
     for name, why in too_large.items() if names else ():
         yield f"1 custom Function not verified ({name.rpartition('.')[2]}): {why}."
-    quickly = {function.name for function in checked if function.verdict == "one direction"}
-    wrong = {function.name for function in checked if function.verdict == "wrong backward"}
-    meant = {function.name for function in checked if function.verdict == "surrogate"}
+    quickly, wrong, meant = (
+        {function.name for function in checked if function.verdict == verdict}
+        for verdict in ("one direction", "wrong backward", "surrogate")
+    )
     short = {name.rpartition(".")[2] for name in names if name not in too_large} - quickly - wrong - meant
     if short:
         yield f"{format_count(len(short), 'custom Function')} not verified ({listed(sorted(short))}): --gradcheck does."

@@ -25,6 +25,7 @@ from gradinspect.torch_api.patching.silence import Silence
 from gradinspect.torch_api.tensors import without_autocast
 
 SLOW_ELEMENTS = 100  # up to which each derivative is measured separately
+SURROGATE = "forward is a step function or returns its input, so nothing says which backward is right"
 _STEP = 1e-6
 _OPTIONS: dict[str, Any] = {"check_undefined_grad": False, "check_batched_grad": False, "nondet_tol": 1e-7}
 
@@ -57,9 +58,6 @@ def check_function(call: CustomCall) -> CheckedFunction:
         except Exception as error:  # anything that the user's code raises for other numbers than its own
             return CheckedFunction(name=name, verdict="not checked", reason=failed_with(error))
     return CheckedFunction(name=name, verdict=verdict, reason=reason, slopes=slopes)
-
-
-SURROGATE = "forward is a step function or returns its input, so nothing says which backward is right"
 
 
 def failed_with(error: Exception) -> str:

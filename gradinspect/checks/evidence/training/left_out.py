@@ -61,12 +61,15 @@ def left_out(
         loaded: The ids of the modules that were loaded from a checkpoint.
     """
     stepping = [one for one in optimizers if one.num_steps >= LEAST_CALLS]
+    if not stepping:
+        return
     held = {key for one in stepping for key in one.holds()}
     trained = [one for one in reached if id(one.tensor()) in held]
     twin = _twin(stepping)
-    of_models = {key for root in roots for key in _keys(root)}
+    of_models = {key for root in roots for key in _keys(root)} if len(stepping) > 1 else set()
+    beside = [one for one in trained if id(one.tensor()) in of_models]
     for part in _parts_left(left, trained, roots, held, loaded):
-        optimizer = twin or _optimizer_for(part, stepping, [one for one in trained if id(one.tensor()) in of_models])
+        optimizer = twin or (_optimizer_for(part, stepping, beside) if trained else stepping[0])
         if optimizer is not None and (twin is None or part.is_whole):
             yield LeftOut(part.name, part.parameters, optimizer, not trained, twin is not None)
 
@@ -77,7 +80,6 @@ class _Part(NamedTuple):
     name: str
     parameters: list[UsedParameter]
     is_whole: bool
-    is_instead: bool
 
 
 def _parts_left(
@@ -100,15 +102,15 @@ def _parts_left(
             is_untouched = all(_is_untouched(one) and (not trained or not _is_set_aside(one, lines)) for one in some)
             is_meant = not is_whole and not (is_made_here and _is_behind(some, trained))
             if some and not is_meant and not _is_loaded(root, loaded) and _seems_trained(part) and is_untouched:
-                yield _Part(f"{type(part).__name__} {path}".rstrip(), some, is_whole, not trained)
+                yield _Part(f"{type(part).__name__} {path}".rstrip(), some, is_whole)
 
 
 def _optimizer_for(
     part: _Part, stepping: Sequence[SeenOptimizer], trained: Sequence[UsedParameter]
 ) -> SeenOptimizer | None:
     """Return the optimizer that should have a model. NOTE [Left out on purpose]."""
-    if len(stepping) < 2 or part.is_instead:
-        return next(iter(stepping), None)
+    if len(stepping) == 1:
+        return stepping[0]
     lines = {one.backward for one in part.parameters if part.is_whole} - {None}
     after = {id(one.tensor()) for one in trained if one.stepped_after in lines}
     return next((one for one in stepping if one.holds() & after), None)

@@ -3,7 +3,7 @@
 from gradinspect.checks.facts.graphs import FirstNonfinite
 from gradinspect.checks.findings import place_of
 from gradinspect.checks.rules.gradients.gradient_causes import Cause, cause_in, operator_of
-from gradinspect.checks.rules.losses.loss_graph import made_input, maker
+from gradinspect.checks.rules.losses.loss_graph import made_input, maker, saved_as
 from gradinspect.graph import Graph, Node, consumers, frame_of
 
 _POSITIVE = "Clamp its input: x.clamp(min=1e-8)."
@@ -102,7 +102,7 @@ def _made_of(graph: Graph, node: Node) -> set[int]:
 
 def is_smooth_power(node: Node) -> bool:
     """Return whether a node is a power of at least one, whose derivative is finite where its input is."""
-    exponent = next((value.value for value in node.saved if value.name == "_saved_exponent"), None)
+    exponent = saved_as(node, "_saved_exponent")
     return operator_of(node) == "Pow" and isinstance(exponent, int | float) and exponent >= 1
 
 

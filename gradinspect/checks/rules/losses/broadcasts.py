@@ -14,6 +14,7 @@ from gradinspect.checks.facts.broadcasts import (
 )
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule
+from gradinspect.checks.rules.losses.loss_graph import output_shape
 from gradinspect.graph import Consumer, Frame, Graph, Node, consumers, frame_of
 from gradinspect.units import format_shape
 
@@ -195,15 +196,14 @@ def _made(graph: Graph, number: int, operator: GrownOperator) -> Frame | None:
     while line_of(frame) == line_of(operator.frame):
         live = [edge.next_node for edge in graph.nodes[number].next_edges if edge is not None]
         node = graph.nodes[live[0]] if len(live) == 1 else None
-        if node is None or node.leaf is not None or not (_has_shape(node, learned) or node.name.startswith("Expand")):
+        if (
+            node is None
+            or node.leaf is not None
+            or not (output_shape(node) == learned or node.name.startswith("Expand"))
+        ):
             return None
         number, frame = live[0], frame_of(graph, node)
     return frame
-
-
-def _has_shape(node: Node, shape: Shape) -> bool:
-    info = node.forward_outputs[0] if node.forward_outputs else None
-    return info is not None and info.shape == shape
 
 
 def _finding(

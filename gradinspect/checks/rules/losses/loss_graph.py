@@ -65,9 +65,14 @@ def output_shape(node: Node) -> tuple[int | str, ...]:
     return () if info is None else info.shape
 
 
+def saved_as(node: Node, name: str) -> object:
+    """Return the value that a node has saved under a name, such as `_saved_dim`; None if it has none."""
+    return next((saved.value for saved in node.saved if saved.name == name), None)
+
+
 def axis_of(node: Node) -> int | None:
     """Return the axis of a softmax, counted from the front; None if it is not known."""
-    value = next((saved.value for saved in node.saved if saved.name == "_saved_dim"), None)
+    value = saved_as(node, "_saved_dim")
     if not isinstance(value, int):
         return None
     return axis_from_front(value, len(output_shape(node)))

@@ -10,6 +10,7 @@ from gradinspect.checks.rules.losses.loss_graph import (
     axis_from_front,
     has_same_values,
     output_shape,
+    saved_as,
 )
 from gradinspect.graph import Graph, Node, frame_of, nodes_named
 from gradinspect.units import format_shape
@@ -125,7 +126,7 @@ def _divided_along(graph: Graph, node: Node, inputs: list[Node | None]) -> int |
 
 def _axis(node: Node, of: Node) -> int | None:
     """Return the one axis of a matrix that a reduction goes along, counted from the front."""
-    value = next((saved.value for saved in node.saved if saved.name == "_saved_dim"), None)
+    value = saved_as(node, "_saved_dim")
     if not isinstance(value, tuple) or len(value) != 1 or not isinstance(value[0], int) or len(output_shape(of)) != 2:
         return None
     return axis_from_front(value[0], 2)

@@ -41,25 +41,25 @@ SHARED = Rule(
 
 def shared_findings(fact: SharedWeights) -> Iterator[Finding]:
     """Report weights that are the trained ones."""
-    where = line_of(fact.shared)
+    where, copied = line_of(fact.shared), f"copy.deepcopy({fact.taken}), with import copy"
     if fact.kind == "state":
         text = (
             f"{fact.name} of {where} is in the memory of the parameters, so each later step of an optimizer changes it "
             "too. Loading it restores nothing."
         )
-        remedy = f"Copy it at {where}: {fact.name} = copy.deepcopy({fact.taken}), with import copy."
+        remedy = f"Copy it at {where}: {fact.name} = {copied}."
     elif fact.kind == "loaded":
         text = (
             f"{where} got {fact.name} from {fact.taken}, in the memory of the parameters, so each later step of an "
             "optimizer changes it too. Loading it restores nothing."
         )
-        remedy = f"At {where}, keep copy.deepcopy({fact.taken}), with import copy."
+        remedy = f"At {where}, keep {copied}."
     elif fact.kind == "snapshots":
         text = (
             f"{fact.num_kept} or more results of {fact.taken} are kept, with steps of an optimizer in between. All "
             "are in the memory of the parameters, so they are the same, and stay equal to the trained weights."
         )
-        remedy = f"At {where}, keep copy.deepcopy({fact.taken}), with import copy."
+        remedy = f"At {where}, keep {copied}."
     elif fact.kind == "synchronized":
         text = (
             f"{where} gives another parameter the memory of {fact.name}, after steps of an optimizer. From then on "
@@ -72,9 +72,7 @@ def shared_findings(fact: SharedWeights) -> Iterator[Finding]:
             "and the same, so each step of an optimizer changes both."
         )
         where = f"at {where}" if fact.shared is not None else "where it is made"
-        remedy = (
-            f"Make {fact.name} a model of its own {where}: {fact.name} = copy.deepcopy({fact.taken}), with import copy."
-        )
+        remedy = f"Make {fact.name} a model of its own {where}: {fact.name} = {copied}."
     else:
         text = (
             f"{line_of(fact.used)} adds {fact.name} to a tensor in the same memory, so the average is always equal to "
