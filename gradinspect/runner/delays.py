@@ -6,7 +6,6 @@ not wait without end: of a delay, no more than MOST_DELAY_S counts.
 
 from os import O_RDONLY, close, read
 from os import open as open_file
-from time import monotonic
 
 MOST_DELAY_S = 60.0
 _NS_PER_S = 1_000_000_000
@@ -29,6 +28,6 @@ def delay_s() -> float:
         return 0.0
 
 
-def undelayed() -> float:
-    """Return the time of a clock that stands still meanwhile."""
-    return monotonic() - delay_s()
+def without_delay(waited: float, delayed: float) -> float:
+    """Return the seconds of a wait that count, given the part in which the machine let the program wait."""
+    return waited - min(delayed, MOST_DELAY_S)

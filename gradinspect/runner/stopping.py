@@ -46,7 +46,7 @@ from typing import Any, Self
 
 from gradinspect.own_threads import start_thread
 from gradinspect.recording.frames import RUNNERS
-from gradinspect.runner.delays import MOST_DELAY_S, undelayed
+from gradinspect.runner.delays import delay_s, without_delay
 from gradinspect.runner.ending import end_process
 from gradinspect.runner.endless_waits import endless_wait_of
 from gradinspect.runner.quiet_stops import leave_out_stops
@@ -134,8 +134,8 @@ class Stopper:
         start_thread(self._stop_after, seconds, may_stop)
 
     def _stop_after(self, seconds: float, may_stop: Callable[[], bool]) -> None:
-        end, latest = undelayed() + seconds, monotonic() + seconds + MOST_DELAY_S
-        while (left := min(end - undelayed(), latest - monotonic())) > 0:
+        begun, delayed = monotonic(), delay_s()
+        while (left := seconds - without_delay(monotonic() - begun, delay_s() - delayed)) > 0:
             if self._until_end.acquire(timeout=max(left, _PAUSE_S)):
                 self._until_end.release()
                 return

@@ -18,16 +18,16 @@ def test_what_the_system_counts(
     if text is not None:
         file.write_text(text)
     monkeypatch.setattr(delays, "_STATISTICS", str(file))
-    monkeypatch.setattr(delays, "monotonic", lambda: 10.0)
 
     assert delays.delay_s() == expected
-    assert delays.undelayed() == 10.0 - expected
+    assert delays.without_delay(10.0, delays.delay_s()) == 10.0 - expected
 
 
 def test_a_stop_in_a_while_comes_no_earlier_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits until the clock that stands still meanwhile has come so far."""
-    times = iter([5.0, 5.0, 5.004, 5.01])
-    monkeypatch.setattr(stopping, "undelayed", times.__next__)
+    """It waits until the clock without the delay has come so far."""
+    times, delayed = iter([105.0, 105.3, 105.604, 105.91]), iter([3.0, 3.3, 3.6, 3.89])
+    monkeypatch.setattr(stopping, "monotonic", times.__next__)
+    monkeypatch.setattr(stopping, "delay_s", delayed.__next__)
     asked: list[list[float]] = []
 
     def may_stop() -> bool:
@@ -41,8 +41,9 @@ def test_a_stop_in_a_while_comes_no_earlier_on_a_busy_machine(monkeypatch: pytes
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even on a machine that never lets the program run."""
-    monkeypatch.setattr(stopping, "undelayed", lambda: 5.0)
-    monkeypatch.setattr(stopping, "MOST_DELAY_S", 0.0)
+    waited, delayed = iter([0.0, 0.0, 0.0, 30.0, 60.0, 90.0]), iter([0.0, 0.0, 0.0, 30.0, 60.0, 90.0])
+    monkeypatch.setattr(stopping, "monotonic", waited.__next__)
+    monkeypatch.setattr(stopping, "delay_s", delayed.__next__)
     asked: list[None] = []
 
     def may_stop() -> bool:
@@ -52,3 +53,4 @@ def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     stopping.Stopper()._stop_after(0.01, may_stop)
 
     assert asked == [None]
+    assert list(waited) == []

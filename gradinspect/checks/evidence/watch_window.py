@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
-from gradinspect.runner.delays import MOST_DELAY_S, delay_s
+from gradinspect.runner.delays import delay_s, without_delay
 
 LEAST_CALLS = 2  # a second iteration shows what the first one left behind
 MOST_CALLS = 100
@@ -207,7 +207,7 @@ class WatchWindow:
             )
         waited = self._now() - self._since
         if waited >= MOST_WAITING:  # the delay is not read before that is needed
-            waited -= min(self._delayed() - self._delayed_then, MOST_DELAY_S)
+            waited = without_delay(waited, self._delayed() - self._delayed_then)
         return waited >= MOST_WAITING and self._end(f"{MOST_WAITING:.0f} seconds")
 
     def timed_out(self, seconds: float) -> None:
