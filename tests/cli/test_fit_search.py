@@ -209,3 +209,45 @@ def test_what_cannot_be_searched_is_one_sentence(words: tuple[str, ...], sentenc
 
     assert done.returncode == 2
     assert done.stderr == f"gradinspect: {sentence}"
+
+
+OPTIONS = """
+import argparse
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=16)
+parser.add_argument("--unused", type=int, default=16)
+arguments = parser.parse_args()
+net = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(net.parameters())
+for _ in range(2):
+    optimizer.zero_grad()
+    net(torch.randn(arguments.batch_size, 64)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_a_name_that_changes_nothing_has_no_largest_size(tmp_path: Path) -> None:
+    """An option that is given as well wins over its default: to call the last size tried the largest would be false."""
+    (tmp_path / "train.py").write_text(OPTIONS)
+    limit = ("--limit", "1MiB")
+
+    given = gradinspect("fit", "train.py", "--search", "batch_size", *limit, "--", "--batch-size=8", cwd=tmp_path)
+    assert (given.returncode, given.stdout) == (2, "")
+    assert given.stderr == (
+        "gradinspect: '--batch-size=8' in the script's arguments gives 'batch_size' its number, whatever the script"
+        " has. Write --batch-size {batch_size} there.\n"
+    )
+    assert searched(tmp_path, "train.py", "--search", "n", *limit, "--format", "json", "--", "--batch-size", "{n}")
+
+    unused = gradinspect("fit", "train.py", "--search", "unused", *limit, cwd=tmp_path)
+    assert (unused.returncode, unused.stdout) == (2, "")
+    assert unused.stderr.splitlines()[-1].startswith(
+        "gradinspect: 'unused' changes nothing: from 1 to 1048576 the peak"
+    )
+
+    table = gradinspect("fit", "train.py", "--search", "unused", cwd=tmp_path)
+    assert table.returncode == 0
+    assert "The peak is the same with each unused." in " ".join(table.stdout.split())

@@ -49,6 +49,11 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
             rows, best = search.run()
             step = search.tried.step
     runs.check_any(rows[-1].failure)
+    changes_nothing = not by_ranks and len({row.peak_bytes for row in rows if not row.failure}) == 1 < len(rows)
+    if changes_nothing and best == rows[-1].size:
+        raise GradInspectError(
+            f"'{name}' changes nothing: from {rows[0].size} to {best} the peak is the same.", _MARK.format(_mark(name))
+        )
     sent = runs.shown(max(rows, key=lambda row: (not row.failure, row.size)).size) if by_ranks else None
     memory = runs.shown(best) or runs.last
     return SizeTable(
@@ -61,12 +66,14 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
         not_counted=memory.not_counted,
         notes=(
             *([_NOT_SHARED] if sent is not None and not sent.collectives else []),
+            *([f"The peak is the same with each {name}. {_MARK.format(_mark(name))}"] if changes_nothing else []),
             *([f"Other {name}s were not run: the program fails with some of them."] if step > 1 else []),
             *runs.notes(memory),
         ),
     )
 
 
+_MARK = "Write {} for its number in --input or in the script's arguments, if it is set elsewhere."
 _NOT_SHARED = "The program sends nothing to other ranks: nothing is shared among them, so more ranks change nothing."
 
 
@@ -219,6 +226,12 @@ def check_size_is_known(request: Request, name: str) -> None:
     if _is_marked(request, name):
         return
     numbers = numbers_of(request)
+    given = next((word for word in request.arguments if _option_name(word) == name), None) if name in numbers else None
+    if given is not None:
+        raise GradInspectError(
+            f"'{given}' in the script's arguments gives '{name}' its number, whatever the script has.",
+            f"Write {given.partition('=')[0]} {_mark(name)} there.",
+        )
     values = sorted(set(numbers.get(name, ())))
     if len(values) > 1:
         raise GradInspectError(
@@ -230,6 +243,11 @@ def check_size_is_known(request: Request, name: str) -> None:
         near = near or difflib.get_close_matches(name, [WORLD_SIZE], cutoff=0.8)
         hint = f"Did you mean --search {near[0]}?" if near else _HOW.format(name=name, mark=_mark(name))
         raise GradInspectError(f"'{request.label}' does not say what '{name}' is.", hint)
+
+
+def _option_name(word: str) -> str:
+    """Return the name that argparse gives an option: `batch_size` of `--batch-size=8`; empty: it is none."""
+    return word.partition("=")[0].removeprefix("--").replace("-", "_") if word.startswith("--") else ""
 
 
 def _check_can_be_searched(request: Request, name: str) -> None:
