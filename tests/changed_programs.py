@@ -23,7 +23,7 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Run."""
-        y = self.ln(x)
+        y = x if "bare" in self.changes else self.ln(x)
         y = y.clone() if "clone" in self.changes else y
         y = self.attn(y)
         y = y.t().reshape(-1, 4, 4) if "copy" in self.changes else y.view(-1, 4, 4)
@@ -39,6 +39,8 @@ class Net(nn.Module):
         self.changes = changes
         self.inp = nn.Linear(8, 16)
         blocks = [Block(changes) for _ in range(BLOCKS - ("fewer" in changes))]
+        if "another" in changes:
+            blocks.append(Block(frozenset()))
         if "renamed" in changes:
             self.blocks = nn.ModuleList(blocks)
         else:

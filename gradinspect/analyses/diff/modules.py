@@ -3,7 +3,7 @@
 What comes in: two readings. What goes out: which call of A is which one of B.
 """
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 from gradinspect.analyses.diff.alignment import rising
@@ -20,6 +20,7 @@ class CallMatcher:
         """Take two readings."""
         self.before, self.after = before.calls, after.calls
         self.matched: dict[int, int] = {}
+        self._paths = tuple(frozenset(call.path for call in calls) for calls in (self.before, self.after))
         self._taken: set[int] = set()
         self._waiting: deque[tuple[int, int]] = deque()
 
@@ -28,7 +29,9 @@ class CallMatcher:
         mine, theirs = self._outermost(self.before), self._outermost(self.after)
         self._pair(mine, theirs, lambda call: (call.path, call.class_name, call.number))
         self._walk()
-        for key in (_content, _class_and_path, _path):
+        self._pair(*self._told_apart(range(len(self.before)), range(len(self.after))), _content)
+        self._walk()
+        for key in (_class_and_path, _path):
             self._pair(range(len(self.before)), range(len(self.after)), key)
             self._walk()
         self._pair_unique_classes()
@@ -38,6 +41,26 @@ class CallMatcher:
     def _outermost(self, calls: Sequence[CallContent]) -> list[int]:
         return [index for index, call in enumerate(calls) if call.parent is None]
 
+    def _told_apart(self, mine: Iterable[int], theirs: Iterable[int]) -> tuple[list[int], list[int]]:
+        """Choose the calls that are left and whose content says which ones of the other graph they may be.
+
+        One of four equal norms is in no way the one that the other graph has elsewhere: as many as there are, all of
+        them moved. Modules with others inside may be fewer or more, if no path says where they have gone.
+        """
+        left = [index for index in mine if index not in self.matched]
+        new = [index for index in theirs if index not in self._taken]
+        counts = Counter(_content(self.before[index]) for index in left)
+        counts.subtract(_content(self.after[index]) for index in new)
+
+        def chosen(indices: list[int], calls: Sequence[CallContent], others: frozenset[str]) -> list[int]:
+            return [
+                index
+                for index in indices
+                if not counts[_content(calls[index])] or (calls[index].children and calls[index].path not in others)
+            ]
+
+        return chosen(left, self.before, self._paths[1]), chosen(new, self.after, self._paths[0])
+
     def _walk(self) -> None:
         """Match what is inside of calls that are matched."""
         while self._waiting:
@@ -45,7 +68,7 @@ class CallMatcher:
             children = self.before[mine].children, self.after[theirs].children
             inside = _inside(self.before[mine].path), _inside(self.after[theirs].path)
             self._pair_named(children, inside, by_content=True)
-            self._pair(*children, _content)
+            self._pair(*self._told_apart(*children), _content)
             self._pair_named(children, inside, by_content=False)
 
     def _pair_named(

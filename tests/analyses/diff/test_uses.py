@@ -61,6 +61,17 @@ def test_a_replaced_operator_is_named() -> None:
     assert row.details == (Detail("operator", before="ReluBackward0", after="SigmoidBackward0"),)
 
 
+def test_one_of_several_equal_layers_is_not_the_one_elsewhere() -> None:
+    """Four norms are no longer called, and a new block has one: none of them has moved there."""
+    diff = diff_to("bare", "another")
+
+    assert {(change.kind, change.before, change.after) for change in diff.module_changes} == {
+        *(("removed", f"h.{block}.ln", "") for block in range(BLOCKS)), ("added", "", f"h.{BLOCKS}"),
+    }  # fmt: skip
+    lost = {change.name for change in diff.leaf_changes if change.kind == "lost"}
+    assert lost == {f"h.{block}.ln.{name}" for block in range(BLOCKS) for name in ("weight", "bias")}
+
+
 def test_a_reordered_layer_has_moved() -> None:
     """It has another number and other neighbors; no node is new."""
     diff = diff_to("reordered")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from model_names import PARAMETERS
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Text
 from strategies import graphs
@@ -254,6 +255,14 @@ def test_growth_is_told_with_its_holder() -> None:
     ]
     assert figures(growth(), GROWTH)["grows"] is True
     assert render_table(ITERATIONS, growth().iterations, "csv").splitlines()[2] == f"2,train.py:20,12,{MIB},2,512"
+
+
+def test_nodes_that_save_nothing_are_no_growth_of_bytes() -> None:
+    """After backward a graph that is kept holds its nodes alone."""
+    calls = tuple(replace(call, old_bytes=0) for call in growth().iterations)
+    lines = lines_of(list(render_growth(replace(growth(), iterations=calls), width=72)))
+
+    assert lines[1] == "The graph grows by 2 nodes per iteration, without saved bytes."
 
 
 @pytest.mark.parametrize("model", PARAMETERS)

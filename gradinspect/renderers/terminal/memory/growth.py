@@ -56,8 +56,10 @@ def _conclusion(growth: Growth) -> tuple[str, str]:
     few = f" (asked for {growth.asked})" if len(growth.iterations) < growth.asked else ""
     start = f"{calls} of {growth.source}{few}"
     if growth.grows:
-        each = f"{growth.nodes_per_iteration:,.0f} nodes and {format_bytes(round(growth.bytes_per_iteration))}"
-        return start, f"The graph grows by {each} per iteration."
+        nodes, num_bytes = f"{growth.nodes_per_iteration:,.0f} nodes", round(growth.bytes_per_iteration)
+        if num_bytes == 0:
+            return start, f"The graph grows by {nodes} per iteration, without saved bytes."
+        return start, f"The graph grows by {nodes} and {format_bytes(num_bytes)} per iteration."
     old = growth.iterations[-1].old_nodes
     if len(growth.iterations) < 3:
         return start, "Too few calls to tell whether the graph grows."
