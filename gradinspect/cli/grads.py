@@ -247,7 +247,7 @@ def _tables(page: GradientsPage, graph: Graph, by: By | None, rows: RowChoice, *
             yield Text()
             is_each = full or is_part
             leaves = unfolded_parameters(parameters) if is_each else folded_parameters(graph, parameters)
-            yield from page.parameters(leaves, max_rows)
+            yield from page.parameters(leaves, max_rows, graph.model_name)
     if by == "node":
         yield Text()
         yield from page.nodes(graph, chosen_nodes_that_ran(graph, nodes_by_order(graph), rows), max_rows)
@@ -262,7 +262,7 @@ def _steps_page(found: GradientSteps, by: By | None, rows: RowChoice, *, full: b
     yield Text()
     chosen = chosen_moves(found.graph, moves(found.steps), rows)
     folds = not (full or rows.is_part or rows.sort)
-    yield from page.tables(found.steps, chosen, _max_rows(rows, full=full), folds=folds)
+    yield from page.tables(found.steps, chosen, _max_rows(rows, full=full), folds=folds, model=found.graph.model_name)
     if by is not None:
         yield Text()
         yield page.title(f"last call: {found.steps[-1].captured_at}")

@@ -7,7 +7,16 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from gradinspect.analyses.diff.records import ChangedRow, Detail, Distance, GraphDiff, ValueDiff
+from gradinspect.analyses.diff.folding import fold_leaves
+from gradinspect.analyses.diff.records import (
+    ChangedRow,
+    Detail,
+    Distance,
+    GraphDiff,
+    LeafChange,
+    ModuleChange,
+    ValueDiff,
+)
 from gradinspect.analyses.memory.rows import OUTSIDE
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.name_folding import OddOne, fold_names, format_times
@@ -104,9 +113,21 @@ def _numbered(part: str) -> list[tuple[int, str]]:
     return [(len(piece), piece) if place % 2 else (0, piece) for place, piece in enumerate(pieces)]
 
 
-def place_of(row: ChangedRow) -> str:
+def place_of(diff: GraphDiff, row: ChangedRow) -> str:
     """Name the module of a row."""
-    return OUTSIDE if row.is_outside else shown_path(row.module)
+    return OUTSIDE if row.is_outside else shown_path(row.module, model_of(diff, row))
+
+
+def model_of(diff: GraphDiff, change: ChangedRow | ModuleChange | LeafChange) -> str:
+    """Say what the program calls its model: that of A for what only A has."""
+    return diff.model_names[0 if change.kind in {"removed", "lost"} else 1]
+
+
+def names_of_leaves(diff: GraphDiff, changes: Iterable[LeafChange]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the names of leaves as they are shown, those of equal blocks as one, with all of their names."""
+    model = {change.name: model_of(diff, change) for change in changes}
+    for name, same in fold_leaves(model, one_sided_modules(diff)):
+        yield shown_path(name, model[same[0]]), same
 
 
 def field_of(detail: Detail) -> str:
@@ -125,14 +146,15 @@ def change_of(changed: Detail | ChangedLine) -> str:
     return f"{changed.before or '(none)'} → {changed.after or '(none)'}"
 
 
-def described(row: ChangedRow, limit: int | None = None) -> list[str]:
+def described(diff: GraphDiff, row: ChangedRow, limit: int | None = None) -> list[str]:
     """Write what differs in a row as texts, the first few of many, and which module is unlike the others."""
-    return [*map(describe, row.details[:limit]), *([odd_words(row.odd_one)] if row.odd_one is not None else [])]
+    odd = [] if row.odd_one is None else [odd_words(row.odd_one, model_of(diff, row))]
+    return [*map(describe, row.details[:limit]), *odd]
 
 
-def odd_words(odd: OddOne) -> str:
+def odd_words(odd: OddOne, model: str) -> str:
     """Write which module of a row is unlike the others."""
-    return f"{shown_path(odd.name)}: {format_times(odd.times)} the others"
+    return f"{shown_path(odd.name, model)}: {format_times(odd.times)} the others"
 
 
 def one_sided_modules(diff: GraphDiff) -> list[str]:
@@ -144,21 +166,22 @@ def modules_of_group(diff: GraphDiff, *, is_one: bool) -> str:
     """Say which modules a group of captures lacks, or has in addition: `, has no h.3`; "" if they are the same."""
     lacking = [change.before for change in diff.module_changes if change.kind == "removed"]
     having = [change.after for change in diff.module_changes if change.kind == "added"]
-    parts = [f"no {_few(lacking)}"] * bool(lacking) + [f"also {_few(having)}"] * bool(having)
+    before, after = diff.model_names
+    parts = [f"no {_few(lacking, before)}"] * bool(lacking) + [f"also {_few(having, after)}"] * bool(having)
     return f", {'has' if is_one else 'have'} {' and '.join(parts)}" if parts else ""
 
 
-def _few(paths: Sequence[str]) -> str:
-    shown = [name for name, _ in fold_names(map(shown_path, paths))]
+def _few(paths: Sequence[str], model: str) -> str:
+    shown = [name for name, _ in fold_names(shown_path(path, model) for path in paths)]
     more = f" and {len(shown) - MAX_MODULES:,} more" if len(shown) > MAX_MODULES else ""
     return ", ".join(shown[:MAX_MODULES]) + more
 
 
-def first_values(values: ValueDiff) -> Iterator[tuple[str, list[str], str]]:
+def first_values(values: ValueDiff, model: str) -> Iterator[tuple[str, list[str], str]]:
     """Yield the first value that differs in each direction: the direction, where it is, and how far it is off."""
     for direction, first in (("forward", values.first_forward), ("backward", values.first_backward)):
         if first is not None:
-            module = shown_path(first.module) if first.module else ""
+            module = shown_path(first.module, model) if first.module else ""
             output = f" output {first.output_nr}" if first.output_nr else ""
             where = [part for part in (f"{first.name}{output}", module, first.line) if part]
             yield direction, where, how_far(first.distance)

@@ -86,6 +86,7 @@ def _totals(before: Graph, after: Graph, *, are_equal: bool) -> GraphDiff:
     versions = (before.torch_version, after.torch_version)
     return GraphDiff(
         nodes=nodes, edges=edges, leaves=leaves, held_bytes=held, weight_bytes=weights, torch_versions=versions,
+        model_names=(before.model_name, after.model_name),
         classes=_classes(before, after),
     )  # fmt: skip
 
@@ -124,6 +125,7 @@ def _with_changes(
             for name in ("nodes", "edges", "leaves", "held_bytes", "weight_bytes", "classes")
         },
         torch_versions=totals.torch_versions,
+        model_names=totals.model_names,
         added=tuple(added),
         removed=tuple(removed),
         changed=changed,

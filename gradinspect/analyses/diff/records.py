@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import field
 
+from gradinspect.analyses.structure.call_names import OUTERMOST
 from gradinspect.analyses.structure.name_folding import OddOne
 from gradinspect.graph import Record, TensorInfo
 from gradinspect.methods import Shown
@@ -131,6 +132,7 @@ class GraphDiff(Shown, Record, frozen=True):
     held_bytes: Pair
     weight_bytes: Pair
     torch_versions: tuple[str, str]
+    model_names: tuple[str, str] = (OUTERMOST, OUTERMOST)  # the program's variables with the outermost modules
     added: tuple[int, ...] = ()  # ids in B
     removed: tuple[int, ...] = ()  # ids in A
     changed: tuple[ChangedNode, ...] = ()

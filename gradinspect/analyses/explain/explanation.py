@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.explain.double_backward import DoubleBackward, double_backward
 from gradinspect.analyses.explain.hand_written import COMPOSED, HAND_WRITTEN, HandWritten
 from gradinspect.analyses.memory.saved_rows import saved_rows_of
+from gradinspect.analyses.structure.call_names import leaf_shown
 from gradinspect.analyses.structure.node_names import function_words, hook_names
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.catalog import Catalog, Entry, operator_of
@@ -103,7 +104,7 @@ def _facts(graph: Graph, number: int) -> NodeFacts:
         line=None if frame is None else f"{frame.file}:{frame.line}  {frame.code}".rstrip(),
         edges=tuple(_edge(graph, node, position) for position in range(len(node.next_edges))),
         saved=tuple(
-            "  ".join(filter(None, (row.attribute, row.value, row.status, row.origin_name)))
+            "  ".join(filter(None, (row.attribute, row.value, row.status, row.shown_origin)))
             for row in saved_rows_of(graph, number)
         ),
         hooks=hook_names(node),
@@ -118,7 +119,7 @@ def _edge(graph: Graph, node: Node, position: int) -> str:
     if edge is None:
         return f"{name}: None"
     after = graph.nodes[edge.next_node]
-    target = f"{after.name} {after.leaf.name or ''}".rstrip() if after.leaf is not None else after.name
+    target = f"{after.name} {leaf_shown(graph, after.leaf)}".rstrip() if after.leaf is not None else after.name
     return f"{name}: #{edge.next_node} {target}" + (f" (input_nr {edge.input_nr})" if edge.input_nr else "")
 
 

@@ -9,7 +9,7 @@ from gradinspect.analyses.gradients.timeline import NodeSlice
 from gradinspect.analyses.selection.conditions import Value
 from gradinspect.analyses.selection.node_conditions import fields_of_nodes
 from gradinspect.analyses.selection.rows import Fields, RowChoice, chosen_rows
-from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.call_names import short_name, shown_path
 from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.graph import GradientStats, Graph, NodeGradients, module_name
 
@@ -40,7 +40,7 @@ def chosen_parameters(graph: Graph, rows: Sequence[ParameterRow], choice: RowCho
     """
     fields: Fields[ParameterRow] = {
         "module": lambda row: (_module_of(graph, row.name),),
-        "name": lambda row: (row.name,),
+        "name": lambda row: (row.name, shown_path(row.name, graph.model_name)),
         "weight": lambda row: (row.ratio,),
         "update": lambda row: (row.update_ratio,),
         **_of_stats(lambda row: row.stats),
@@ -60,7 +60,7 @@ def chosen_moves(graph: Graph, rows: Sequence[Move], choice: RowChoice) -> tuple
 
     fields: Fields[Move] = {
         "module": lambda move: (_module_of(graph, move.name),),
-        "name": lambda move: (move.name,),
+        "name": lambda move: (move.name, shown_path(move.name, graph.model_name)),
         **_of_stats(lambda move: None if (row := last(move)) is None else row.stats),
     }
     return _chosen(graph, rows, fields, choice)

@@ -7,7 +7,7 @@ from math import prod
 from typing import Literal, NamedTuple, TypeAlias
 
 from gradinspect.analyses.selection.name_patterns import matching_names
-from gradinspect.analyses.structure.node_names import named_nodes
+from gradinspect.analyses.structure.node_names import named_nodes, names_of_leaf
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Record, Size, argument_name
 from gradinspect.units import parse_whole
@@ -199,7 +199,12 @@ def leaf_node(word: str, graph: Graph) -> int:
     Raises:
         GradInspectError: No leaf has this name.
     """
-    names = {node.leaf.name: number for number, node in enumerate(graph.nodes) if node.leaf and node.leaf.name}
+    names = {
+        name: number
+        for number, node in enumerate(graph.nodes)
+        if node.leaf is not None
+        for name in names_of_leaf(graph, node.leaf)
+    }
     if word not in names:
         matching_names(word, names.keys(), "parameter")
     return names[word] if word in names else names[min(matching_names(word, names.keys(), "parameter"))]

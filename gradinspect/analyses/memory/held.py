@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal, TypeAlias, get_args
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of, storages_of
+from gradinspect.analyses.structure.call_names import leaf_shown
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, TensorInfo
 from gradinspect.methods import Shown
@@ -212,7 +213,7 @@ def cast_source(graph: Graph, cast: int) -> CastSource | None:
         return None
     source = graph.nodes[edge.next_node]
     if source.leaf is not None:
-        name = source.leaf.name or "a leaf"
+        name = leaf_shown(graph, source.leaf) or "a leaf"
         return CastSource(name=name, info=source.leaf.info, node=edge.next_node, storage=source.leaf.storage)
     info = source.forward_outputs[edge.input_nr] if edge.input_nr < len(source.forward_outputs) else None
     return None if info is None else CastSource(name=f"#{edge.next_node}", info=info, node=edge.next_node)

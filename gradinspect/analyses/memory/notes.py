@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 from gradinspect.analyses.memory.compiled import compiled_kept, kept_sentences
 from gradinspect.analyses.memory.held import CAST, HeldStorage, Memory, cast_source
+from gradinspect.analyses.structure.call_names import leaf_shown
 from gradinspect.graph import Graph, Record, frame_of, module_name, source_of
 from gradinspect.units import format_bytes, format_count, format_tensor
 
@@ -172,7 +173,7 @@ def _targets(graph: Graph) -> list[str | None]:
     for node_id in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[node_id]
         if node.leaf is not None:
-            targets[node_id] = node.leaf.name or f"#{node_id}"
+            targets[node_id] = leaf_shown(graph, node.leaf) or f"#{node_id}"
             continue
         for edge in node.next_edges:
             if edge is not None and targets[edge.next_node] is not None:

@@ -6,6 +6,7 @@ from typing import Final
 from gradinspect.analyses.memory.held import HeldStorage, Memory
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.selection.rows import Fields
+from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.graph import Graph, Record, source_of
 from gradinspect.units import format_tensor
 
@@ -97,7 +98,7 @@ def extra_storages(memory: Memory) -> list[HeldStorage]:
 def _storage_label(graph: Graph, held: HeldStorage) -> str:
     what = {"cast": f"cast of {held.cast_of}", "packed": "packed", "checkpoint": "checkpoint input"}.get(held.held_as)
     if held.name is not None:
-        return f"{held.held_as} {held.name}"
+        return f"{held.held_as} {shown_path(held.name, graph.model_name)}"
     if what is None and held.made_by is not None:
         return f"{held.held_as} of #{held.made_by} {graph.nodes[held.made_by].name}"
     return what or held.held_as

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
 from gradinspect.analyses.selection.name_patterns import matching_names, no_such_name
 from gradinspect.analyses.selection.rows import Fields
-from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.call_names import short_name, shown_path
 from gradinspect.analyses.structure.name_folding import (
     OddOne,
     alike,
@@ -45,6 +45,7 @@ class SavedRow(Record, frozen=True, kw_only=True):
     module: str | None = None
     source: str | None = None  # "model.py:41"
     module_name: str | None = None  # as it is shown: "model.4" for the path "4"
+    shown_origin: str | None = None  # the same of its name
     kept_by_eager: KeptByEager | None = None  # of a tensor inside a compiled node
 
 
@@ -65,7 +66,7 @@ SAVED_FIELDS: Final[Fields[SavedRow]] = {
     "kind": lambda row: (row.kind,),
     "line": lambda row: (row.source,),
     "module": lambda row: (row.module, row.module_name),
-    "name": lambda row: (row.origin_name,),
+    "name": lambda row: (row.origin_name, row.shown_origin),
     "origin": lambda row: (row.origin,),
     "status": lambda row: (row.status,),
     "value": lambda row: (row.value,),
@@ -139,6 +140,7 @@ def _together(rows: Sequence[SavedRow]) -> SavedRow:
         module=name_of_all(row.module for row in rows),
         module_name=name_of_all(row.module_name for row in rows),
         origin_name=name_of_all(row.origin_name for row in rows),
+        shown_origin=name_of_all(row.shown_origin for row in rows),
         source=rows[0].source if len({row.source for row in rows}) == 1 else None,
     )
 
@@ -201,6 +203,7 @@ class SavedTable:
             module=module,
             source=self._sources[frame],
             module_name=module_name,
+            shown_origin=origin_name and shown_path(origin_name, self.graph.model_name),
             kept_by_eager=_kept_by_eager(value) if node.kind == "compiled" and storages else None,
         )
 
@@ -303,5 +306,4 @@ def _matches(pattern: str | None, names: Collection[str], noun: str) -> frozense
 def _names(row: SavedRow) -> Iterator[str]:
     yield row.attribute
     yield row.attribute.removeprefix("_saved_")
-    if row.origin_name is not None:
-        yield row.origin_name
+    yield from filter(None, dict.fromkeys((row.origin_name, row.shown_origin)))

@@ -30,6 +30,7 @@ class Block(NamedTuple):
     keeps_statistics: bool
     unrepeatable: str  # why its modules cannot be computed again; empty: they can
     is_compiled: bool = False  # one of them runs inside of code under torch.compile
+    prefix: str = ""  # of their paths on screens
 
     def checkpointed(self, paths: Sequence[str], kept: tuple[str, ...] = ()) -> Checkpoint:
         """Checkpoint some of them."""
@@ -38,13 +39,20 @@ class Block(NamedTuple):
             paths=tuple(paths),
             class_name=self.class_name,
             num_alike=len(self.paths),
+            prefix=self.prefix,
             kept=kept,
             keeps_statistics=self.keeps_statistics,
         )
 
     def changed(self, paths: Sequence[str], kind: type[Offload | HalfSaves | Autocast]) -> ModuleChange:
         """Change some of them in a way that only depends on which they are."""
-        return kind(root=self.root, paths=tuple(paths), class_name=self.class_name, num_alike=len(self.paths))
+        return kind(
+            root=self.root,
+            paths=tuple(paths),
+            class_name=self.class_name,
+            num_alike=len(self.paths),
+            prefix=self.prefix,
+        )
 
 
 def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
@@ -64,6 +72,7 @@ def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
             keeps_statistics=any(use.keeps_statistics for use in alike),
             unrepeatable=next((use.unrepeatable for use in alike if use.unrepeatable), ""),
             is_compiled=any(use.is_compiled for use in alike),
+            prefix=alike[0].prefix,
         )
         for alike in groups.values()
         if _is_worth_it(alike, total)

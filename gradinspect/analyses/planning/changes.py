@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from gradinspect.analyses.structure.call_names import INDEX, shown_path
+from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.analyses.structure.name_folding import name_by_indices, pattern_of
 from gradinspect.graph import Record
 from gradinspect.units import parse_whole
@@ -31,6 +31,7 @@ class ModuleUse(Record, frozen=True):
     unrepeatable: str = ""  # why it gives something else when it runs again: "draws from Python's random"
     is_compiled: bool = False  # it runs inside of code under torch.compile, whose graph hooks of saved tensors break
     parts: tuple[SequencePart, ...] = ()  # of a Sequential, in the order in which they run
+    prefix: str = ""  # of its path on screens: "net." before "2"; NOTE [One spelling of a name]
 
 
 class NamedPlace(Record, frozen=True):
@@ -78,13 +79,14 @@ class _OnBlock(_Change, frozen=True):
     paths: tuple[str, ...]
     class_name: str
     num_alike: int  # modules of the repeated block
+    prefix: str = ""  # of their paths on screens
 
     def modules(self, times: str) -> str:
         """Name the modules that are changed, and say how many of the block they are: `h.0-2 Block x3 of 5`."""
         number = len(self.paths)
         of = f" of {self.num_alike}" if number != self.num_alike else ""
         count = f" {times}{number}{of}" if self.num_alike > 1 else ""
-        return f"{shown_path(name_by_indices(self.paths))} {self.class_name}{count}"
+        return f"{self.prefix}{name_by_indices(self.paths)} {self.class_name}{count}"
 
 
 class Checkpoint(_OnBlock, frozen=True, tag="checkpoint"):
@@ -109,6 +111,7 @@ class CheckpointSegments(_Change, frozen=True, tag="checkpoint segments"):
     class_name: str
     starts: tuple[int, ...]  # the first module of each segment
     keeps_statistics: bool = False
+    prefix: str = ""  # of its path on screens
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -117,7 +120,8 @@ class CheckpointSegments(_Change, frozen=True, tag="checkpoint segments"):
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it is one module
         """Say what it changes."""
-        what = f"{self.path and shown_path(self.path)} {self.class_name}".strip()
+        name = f"{self.prefix}{self.path}".removesuffix(".")
+        what = " ".join(filter(None, (name, self.class_name)))
         return f"checkpoint {what} in {len(self.starts)} segments, all but the last"
 
 
@@ -270,18 +274,19 @@ class ChunkLoss(_Change, frozen=True, tag="chunk loss"):
     loss_code: str
     package_line: str = ""  # inside that line, where an installed package computes the loss
     is_converted: bool = False  # the program converts the logits to another dtype
+    prefix: str = ""  # of its path on screens
     rounding: ClassVar[int] = 1
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
         """Say what it changes."""
-        return f"compute the cross-entropy of {shown_path(self.path)} in {self.chunks} chunks"
+        return f"compute the cross-entropy of {self.prefix}{self.path} in {self.chunks} chunks"
 
     @property
     def edits(self) -> tuple[Edit, ...]:
         """Say which line to edit."""
         within = f" (there {self.package_line} computes it)" if self.package_line else ""
         call = (
-            f"give what {shown_path(self.path)} is given at {self.projection} to chunked_cross_entropy below, "
+            f"give what {self.prefix}{self.path} is given at {self.projection} to chunked_cross_entropy below, "
             f"with chunks={self.chunks}; the logits are not made"
             + (", so convert inside head, as the program does" if self.is_converted else "")
         )

@@ -66,6 +66,7 @@ def outcome_of(plan: Plan, steps: PlannedSteps) -> PlanOutcome:
         flops=steps.flops,
         moved_bytes=steps.moved_bytes,
         at=steps.memory.at,
+        model_name=steps.memory.model_name,
         alive=bytes_by_kind(steps.memory),
         largest=max(_made_in_a_step(steps.memory), key=lambda row: row.num_bytes, default=None),
         on=steps.memory.on,

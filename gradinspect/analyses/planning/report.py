@@ -100,7 +100,7 @@ def lowest_sentence(report: PlanReport) -> str:
     lowest = report.search.lowest
     peak = peak_of(lowest, report.search.limit)
     limit = format_beside(report.search.limit, lowest.peak_bytes)
-    what = "" if lowest.at is None else f": {describe_moment(lowest.at)}"
+    what = "" if lowest.at is None else f": {describe_moment(lowest.at, lowest.model_name)}"
     if not report.search.is_cut:
         return f"No plan tried goes below {peak}, the limit is {limit}{what}."
     return f"No plan was found in time; the lowest peak is {peak}, the limit is {limit}{what}."
@@ -160,9 +160,9 @@ def cut_sentence(report: PlanReport) -> str:
     return f"{cut} An estimate, not run: {peak} with a change, {report.first.change.describe('x')}."
 
 
-def describe_moment(at: Origin) -> str:
+def describe_moment(at: Origin, model: str) -> str:
     """Name what ran at the peak, and its line: `the gradient of lm_head, model.py:88`."""
-    module = at.module and shown_path(at.module)
+    module = at.module and shown_path(at.module, model)
     if at.phase == "backward" and at.node:
         what = f"the gradient of {module or at.node.rpartition('Backward')[0] or 'a parameter'}"
     elif at.phase == "forward" and module:

@@ -38,6 +38,7 @@ from gradinspect.analyses.planning.changes import (
 )
 from gradinspect.analyses.planning.fewest import Fewest
 from gradinspect.analyses.planning.segments import FlatSequence, sequences_of
+from gradinspect.analyses.structure.call_names import OUTERMOST
 from gradinspect.analyses.structure.name_folding import pattern_of
 from gradinspect.graph import Record
 
@@ -59,6 +60,7 @@ class PlanOutcome(Record, frozen=True):
     flops: int = 0
     moved_bytes: int = 0  # to the CPU and back, in one step
     at: Origin | None = None  # the moment of the peak
+    model_name: str = OUTERMOST  # the program's variable with its model
     alive: Mapping[StorageKind, int] = {}  # what is there at that moment
     largest: AliveRow | None = None  # of it: the largest that one operator has made in the step
     failure: str = ""  # why it cannot be done

@@ -39,6 +39,7 @@ class FlatSequence(NamedTuple):
             class_name=use.class_name,
             starts=tuple(sorted(starts)),
             keeps_statistics=use.keeps_statistics,
+            prefix=use.prefix,
         )
 
     def _cuts(self) -> list[int]:

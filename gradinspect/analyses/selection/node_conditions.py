@@ -14,7 +14,7 @@ from gradinspect.analyses.selection.conditions import (
 )
 from gradinspect.analyses.selection.name_patterns import closest_names, matching_names
 from gradinspect.analyses.selection.rows import Fields
-from gradinspect.analyses.structure.node_names import names_around
+from gradinspect.analyses.structure.node_names import names_around, names_of_leaf
 from gradinspect.graph import Graph, Node, module_name, source_of
 from gradinspect.units import brief, format_bytes, format_tensor
 
@@ -127,5 +127,5 @@ def _flops(node: Node) -> tuple[int, ...]:
 
 def _names(graph: Graph, node_id: int) -> list[str | None]:
     node = graph.nodes[node_id]
-    leaf = [node.leaf.name, *node.leaf.aliases] if node.leaf is not None else []
+    leaf = names_of_leaf(graph, node.leaf) if node.leaf is not None else ()
     return [*leaf, *(value.origin_name for value in node.saved if value.origin_name is not None)]

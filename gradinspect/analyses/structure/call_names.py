@@ -1,13 +1,18 @@
-"""Names of module calls that can be read alone: `layer4.1`, never `1`.
+"""Names of modules and leaves that can be read alone: `layer4.1`, never `1`.
 
 What comes in: dotted paths. What goes out: names.
+
+NOTE [One spelling of a name]: on every screen, page and picture a module or a parameter is called what
+`named_modules()` and `named_parameters()` of the program's model call it, and the model itself what the program's
+variable is called, `model` if there is none; a path that begins with an index has that before it: `net.2.bias`. With
+several models, each path begins with its model. Files for other programs have the paths themselves.
 """
 
 import re
 from itertools import takewhile
 from typing import Final
 
-from gradinspect.graph import Graph, ModuleCall
+from gradinspect.graph import Graph, Leaf, ModuleCall
 
 OUTERMOST = "model"  # without a variable of the user
 # A part of a path, or the end of one: `3`, `up3`. Other digits, leading zeros and more digits are a name.
@@ -39,10 +44,18 @@ def name_of_call(graph: Graph, call: ModuleCall) -> str:
 
 
 def shown_path(path: str, model: str = OUTERMOST) -> str:
-    """Write a path, or a pattern like `*.attn`, so that no index stands without what it is an index of: `model.3`."""
+    """Write a path, or a pattern like `*.attn`, so that no index stands without what it is an index of: `model.3`.
+
+    NOTE [One spelling of a name].
+    """
     if not path:
         return model
     return f"{model}.{path}" if _INDICES.fullmatch(path.partition(".")[0]) else path
+
+
+def leaf_shown(graph: Graph, leaf: Leaf | None) -> str:
+    """Write the name of a leaf as that of a module is; "" if it has none."""
+    return shown_path(leaf.name, graph.model_name) if leaf is not None and leaf.name else ""
 
 
 def without_wrappers(path: str) -> str:
@@ -55,9 +68,10 @@ def is_wrapped(path: str) -> bool:
     return path.rpartition(".")[2] == WRAPPED
 
 
-def name_inside(name: str, path: str | None) -> str:
-    """Name a parameter relative to a module that is named beside it: `weight` inside of `layer4.1.conv1`."""
-    return name.removeprefix(f"{path}.") if path else name
+def leaf_inside(graph: Graph, leaf: Leaf | None, path: str | None) -> str:
+    """Name a leaf relative to a module that is named beside it: `weight` inside of `layer4.1.conv1`."""
+    name = (leaf.name if leaf is not None else None) or ""
+    return name.removeprefix(f"{path}.") if path and name.startswith(f"{path}.") else leaf_shown(graph, leaf)
 
 
 def class_beside(name: str, class_name: str) -> str:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from gradinspect.analyses.selection.name_patterns import containing_paths, matching_names
-from gradinspect.analyses.structure.call_names import OUTERMOST, short_name
+from gradinspect.analyses.structure.call_names import OUTERMOST, short_name, shown_path
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Frame, Graph, Node
+from gradinspect.graph import Frame, Graph, Leaf, Node
 from gradinspect.units import parse_whole
 
 COMPILED = "compiled by torch.compile"
@@ -101,6 +101,12 @@ def names_of_path(graph: Graph, path: str) -> tuple[str, str]:
     return path, short_name(path, None, graph.model_name)
 
 
+def names_of_leaf(graph: Graph, leaf: Leaf) -> Iterator[str]:
+    """Yield all names of a leaf, also as they are shown: "net.2.bias" for "2.bias"."""
+    for name in filter(None, (leaf.name, *leaf.aliases)):
+        yield from dict.fromkeys((name, shown_path(name, graph.model_name)))
+
+
 def names_around(graph: Graph, path: str) -> Iterator[str]:
     """Yield all names of a module, and of those that it is in."""
     for parent in containing_paths(path):
@@ -114,4 +120,4 @@ def _names_of(graph: Graph, node: Node) -> Iterator[str]:
         for path in containing_paths(graph.modules[node.module].path):
             yield from (path or OUTERMOST, short_name(path, None, graph.model_name))
     if node.leaf is not None:
-        yield from filter(None, (node.leaf.name, *node.leaf.aliases))
+        yield from names_of_leaf(graph, node.leaf)

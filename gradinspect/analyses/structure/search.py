@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from gradinspect.analyses.structure.node_names import function_words
+from gradinspect.analyses.structure.node_names import function_words, names_of_leaf
 from gradinspect.graph import Graph, Leaf, Node, frame_of
 from gradinspect.units import format_tensor
 
@@ -120,7 +120,7 @@ def _leaf_names(graph: Graph, node: Node) -> Iterator[str]:
     leaves: list[Leaf | None] = [node.leaf, *following]
     for leaf in leaves:
         if leaf is not None:
-            yield from (leaf.name or "", *leaf.aliases)
+            yield from names_of_leaf(graph, leaf)
 
 
 def _place(graph: Graph, node: Node) -> Iterator[str]:

@@ -18,7 +18,7 @@ from gradinspect.analyses.gradients.stepping import (
     parse_breakpoint,
     path_to_root,
 )
-from gradinspect.analyses.structure.node_names import node_number
+from gradinspect.analyses.structure.node_names import names_of_leaf, node_number
 from gradinspect.catalog import Catalog
 from gradinspect.cli.output.console import output_console, print_line, terminal_page
 from gradinspect.errors import GradInspectError
@@ -265,7 +265,7 @@ class Debugger(cmd.Cmd):
         """Complete classes, modules and parameters."""
         graph = self._known_graph()
         names = {node.name for node in graph.nodes} | {call.path for call in graph.modules}
-        names |= {node.leaf.name for node in graph.nodes if node.leaf is not None and node.leaf.name}
+        names |= {name for node in graph.nodes if node.leaf is not None for name in names_of_leaf(graph, node.leaf)}
         return sorted(name for name in names if name.startswith(text))
 
     # Parts.

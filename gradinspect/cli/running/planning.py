@@ -25,7 +25,7 @@ from gradinspect.cli.running.planned_runs import PlannedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
 from gradinspect.cli.running.size_search import WholeSize, whole_size
 from gradinspect.errors import GradInspectError, ScriptFailedError
-from gradinspect.renderers.terminal.text import cut_end
+from gradinspect.renderers.terminal.text import cut_end, wrap
 from gradinspect.request import Request
 from gradinspect.units import escape_control, format_beside, format_count
 
@@ -35,6 +35,7 @@ _ALTERNATES = (
 )
 PROGRESS_S = 10.0  # between two lines about what was tried, unless a plan needs less than all before
 MAX_COLUMNS = 80  # of a message about a plan
+MAX_LINES = 4
 ROUNDS = 2  # of the plain program and the plan, in turns
 
 
@@ -108,8 +109,10 @@ def _tell(first: Estimate | None, limit: int) -> None:
 
 
 def _print_line(text: str) -> None:
-    """Print a message, of which the end gives way: a plan may name many modules."""
-    print_message(cut_end(escape_control(text), MAX_COLUMNS, "..."))
+    """Print a message in a few lines, of which the end gives way: a plan may name many modules."""
+    told = cut_end(escape_control(text), MAX_LINES * MAX_COLUMNS, "...")
+    for line in wrap(told, MAX_COLUMNS, subsequent_indent="  ", break_on_hyphens=False):
+        print_message(line)
 
 
 def _telling(

@@ -66,6 +66,7 @@ class ModuleUses:
 
     def _uses_in(self, number: int, root: nn.Module, saved: dict[int, int]) -> list[tuple[ModuleUse, nn.Module]]:
         paths, writes_input = module_paths(root), self.unrepeatable.writes_input
+        prefix_of = self._modules.prefixes_of(number)
         keeps = {
             outer
             for path, module in paths
@@ -77,6 +78,7 @@ class ModuleUses:
                 ModuleUse(
                     root=number,
                     path=path,
+                    prefix=prefix_of(path),
                     class_name=type(inner).__name__,
                     saved_bytes=saved.get(id(module), saved.get(id(inner), 0)),
                     has_parts=bool(own_children(module)),

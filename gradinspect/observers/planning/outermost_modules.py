@@ -1,14 +1,16 @@
 """The outermost modules that a program calls, in the order of their first calls, and what the program calls them."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from weakref import ReferenceType, ref
 
 from torch import nn
 
 from gradinspect.analyses.planning.changes import NamedPlace
+from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
 from gradinspect.observers.planning.places import Called, calls_of, place_of
+from gradinspect.recording.names.names import all_parameters
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.threads.threads import NOWHERE
 
@@ -49,6 +51,17 @@ class OutermostModules:
             module = reference()
             if module is not None:
                 yield number, module
+
+    def prefixes_of(self, number: int) -> Callable[[str], str]:
+        """Return what stands before the path of a module in this one on screens. NOTE [One spelling of a name]."""
+        models = [one for one, module in self.alive() if any(True for _ in all_parameters(module))]
+        name = next((called.name for called in self._calls[number]), OUTERMOST)
+
+        def prefix(path: str) -> str:
+            is_whole = len(models) > 1 or not path
+            return f"{name}." if is_whole else shown_path(path, name).removesuffix(path)
+
+        return prefix
 
     def roots(self, base_folder: Path) -> tuple[NamedPlace, ...]:
         """Describe them all."""

@@ -104,6 +104,7 @@ class ProjectedLoss:
         return ChunkLoss(
             root=root,
             path=path,
+            prefix=self._modules.prefixes_of(root)(path),
             chunks=chunks,
             projection=where[0],
             loss=what[0],

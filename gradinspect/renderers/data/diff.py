@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group
-from gradinspect.analyses.diff.records import ChangedRow, GraphDiff, Pair, ValueDiff
+from gradinspect.analyses.diff.records import ChangedRow, GraphDiff, Pair
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.data.findings.findings import escape_message, escape_property
 from gradinspect.renderers.data.json import plain, render_json
@@ -21,7 +20,8 @@ from gradinspect.renderers.diff_words import (
     class_words,
     described,
     first_values,
-    one_sided_modules,
+    model_of,
+    names_of_leaves,
     place_of,
     step_summary,
     summary,
@@ -93,10 +93,10 @@ def render_diff_markdown(diff: GraphDiff, sides: Sequence[Side], failures: Seque
     rows, lines = apart_from_lines(diff.rows)
     if rows:
         headers = ("module", "change", "what", "bytes held", "line")
-        parts += ["\n", render_markdown(headers, map(_cells, rows[:MAX_ROWS]))]
+        parts += ["\n", render_markdown(headers, (_cells(diff, row) for row in rows[:MAX_ROWS]))]
     if len(rows) > MAX_ROWS:
         parts.append(f"\n{len(rows) - MAX_ROWS:,} more rows.\n")
-    listed = [*_line_items(lines), *_leaf_items(diff), *_module_items(diff), *_value_items(diff.values)]
+    listed = [*_line_items(lines), *_leaf_items(diff), *_module_items(diff), *_value_items(diff)]
     return "".join([*parts, *(["\n"] if listed else []), *listed])
 
 
@@ -108,13 +108,13 @@ def _figures(diff: GraphDiff) -> Iterator[tuple[str, ...]]:
     yield "bytes held", format_bytes(held.before), format_bytes(held.after), change
 
 
-def _cells(row: ChangedRow) -> tuple[str, ...]:
+def _cells(diff: GraphDiff, row: ChangedRow) -> tuple[str, ...]:
     times = f" ×{row.count:,}" if row.count > 1 else ""
-    details = "; ".join(described(row, 4))
+    details = "; ".join(described(diff, row, 4))
     info = code(format_tensor(row.info)) if row.info is not None and row.kind != "changed" else ""
     what = " ".join(filter(None, (f"{code(row.what)}{times}", info, code(details))))
     held = format_change(row.held_bytes) if row.held_bytes else ""
-    return code(place_of(row)), SIGNS[row.kind], what, held, code(row.line)
+    return code(place_of(diff, row)), SIGNS[row.kind], what, held, code(row.line)
 
 
 def _line_items(lines: Sequence[ChangedLine]) -> Iterator[str]:
@@ -126,23 +126,23 @@ def _line_items(lines: Sequence[ChangedLine]) -> Iterator[str]:
 
 
 def _leaf_items(diff: GraphDiff) -> Iterator[str]:
-    whole = one_sided_modules(diff)
     for kind, words in LEAF_WORDS.items():
-        names = [change.name for change in diff.leaf_changes if change.kind == kind]
-        for name, same in fold_leaves(names, whole):
+        for name, same in names_of_leaves(diff, [change for change in diff.leaf_changes if change.kind == kind]):
             yield f"- {words}: {code(name)}{f' ×{len(same):,}' if len(same) > 1 else ''}\n"
 
 
 def _module_items(diff: GraphDiff) -> Iterator[str]:
     for change in diff.module_changes:
-        names = " → ".join(code(shown_path(name)) for name in dict.fromkeys((change.before, change.after)) if name)
+        sides = zip((change.before, change.after), diff.model_names, strict=True)
+        names = " → ".join(dict.fromkeys(code(shown_path(name, model)) for name, model in sides if name))
         yield f"- module {MODULE_WORDS.get(change.kind, change.kind)} {names} {code(change.class_name)}\n"
 
 
-def _value_items(values: ValueDiff | None) -> Iterator[str]:
+def _value_items(diff: GraphDiff) -> Iterator[str]:
+    values = diff.values
     if values is None or values.is_empty:
         return
-    for direction, where, distance in first_values(values):
+    for direction, where, distance in first_values(values, diff.model_names[1]):
         yield f"- first value that differs in {direction}: {' '.join(map(code, where))} {distance}\n"
     yield f"- {value_summary(values)}\n"
 
@@ -168,11 +168,12 @@ def render_diff_github(diff: GraphDiff, failures: Sequence[str], path_of: Callab
     """
     lines = [f"::error title=gradinspect diff::{escape_message(sentence)}" for sentence in failures]
     rows, changed = apart_from_lines(diff.rows)
-    lines += [_annotation(row, path_of) for row in rows]
+    lines += [_annotation(diff, row, path_of) for row in rows]
     lines += [_line_annotation(line, path_of) for line in changed]
     lines += [
-        f"::warning title=gradinspect diff::{escape_message(f'{LEAF_WORDS[change.kind]}: {change.name}')}"
+        f"::warning title=gradinspect diff::{escape_message(f'{LEAF_WORDS[change.kind]}: {name}')}"
         for change in diff.leaf_changes
+        for name in (shown_path(change.name, model_of(diff, change)),)
     ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -187,10 +188,10 @@ def _where(place: str, path_of: Callable[[str], str]) -> str:
     return f" file={escape_property(path_of(file))},line={line}," if file else " "
 
 
-def _annotation(row: ChangedRow, path_of: Callable[[str], str]) -> str:
+def _annotation(diff: GraphDiff, row: ChangedRow, path_of: Callable[[str], str]) -> str:
     where = _where("" if row.kind == "removed" else row.line, path_of)
     times = f" ×{row.count:,}" if row.count > 1 else ""
     held = f" {format_change(row.held_bytes)}" if row.held_bytes else ""
-    details = "; ".join(described(row))
-    text = f"{place_of(row)}: {SIGNS[row.kind]} {row.what}{times}{held}{f' ({details})' if details else ''}"
+    details = "; ".join(described(diff, row))
+    text = f"{place_of(diff, row)}: {SIGNS[row.kind]} {row.what}{times}{held}{f' ({details})' if details else ''}"
     return f"::notice{where}title=gradinspect diff::{escape_message(text)}"

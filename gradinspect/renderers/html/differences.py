@@ -5,10 +5,10 @@ calls of the united graph that it is about.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby, islice
 from typing import Final
 
-from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.leaves import UNNAMED
 from gradinspect.analyses.diff.records import ChangedRow, GraphDiff, LeafChange, ModuleChange, ValueDiff
 from gradinspect.analyses.diff.union import Union
@@ -27,7 +27,7 @@ from gradinspect.renderers.diff_words import (
     first_values,
     how_far,
     in_order_of_modules,
-    one_sided_modules,
+    names_of_leaves,
     place_of,
     value_summary,
 )
@@ -84,7 +84,7 @@ class _Lister:
     def rows(self) -> Iterator[Section]:
         rows, lines = apart_from_lines(self.diff.rows)
         shown = rows[:MAX_ENTRIES]
-        for place, same in groupby(in_order_of_modules(sorted(shown, key=_rank)), key=place_of):
+        for place, same in groupby(in_order_of_modules(sorted(shown, key=_rank)), key=partial(place_of, self.diff)):
             yield Section(title=place, entries=tuple(map(self._row, same)))
         if len(rows) > MAX_ENTRIES:
             more = format_count(len(rows) - MAX_ENTRIES, "more row")
@@ -112,7 +112,7 @@ class _Lister:
         return PageDifference(
             sign=SIGNS[row.kind],
             words="  ".join(filter(None, (f"{row.what}{times}", size, info))),
-            details=(*(brief(words, MAX_TEXT) for words in described(row)), *_links_note(row)),
+            details=(*(brief(words, MAX_TEXT) for words in described(self.diff, row)), *_links_note(row)),
             bytes=format_change(row.held_bytes) if row.held_bytes else "",
             line=row.line,
             nodes=() if row.is_module else tuple(nodes[:MAX_PLACES]),
@@ -150,9 +150,10 @@ class _Lister:
             name_of_all(change.before or None for change in same),
             name_of_all(change.after or None for change in same),
         )
-        names = " → ".join(shown_path(name) for name in dict.fromkeys(sides) if name)
+        shown = (shown_path(name, model) for name, model in zip(sides, self.diff.model_names, strict=True) if name)
+        names = " → ".join(dict.fromkeys(shown))
         times = f" ×{len(same):,}" if len(same) > 1 else ""
-        words = f"{MODULE_WORDS.get(kind, kind)} {names or shown_path('')}{times}  {class_name}"
+        words = f"{MODULE_WORDS.get(kind, kind)} {names or self.diff.model_names[1]}{times}  {class_name}"
         alone = kind if kind in MODULE_WORDS else ""
         paths = (change.before if kind == "removed" else change.after for change in same)
         calls = [call for path in paths for call in self._calls.get((alone, path), ())]
@@ -163,7 +164,6 @@ class _Lister:
         for place, node in enumerate(self.union.graph.nodes):
             if node.leaf is not None and self.union.statuses[place]:
                 users.setdefault(node.leaf.name or UNNAMED, []).extend(self._users(place))
-        whole = one_sided_modules(self.diff)
         groups: dict[tuple[str, str], list[LeafChange]] = {}
         for change in self.diff.leaf_changes:
             what = f"{change.before} → {change.after}" if change.before or change.after else ""
@@ -172,7 +172,7 @@ class _Lister:
             PageDifference(sign=LEAF_SIGNS.get(kind, "~"), words=_leaf_words(kind, words, names, what),
                   nodes=tuple(node for name in names for node in users.get(name, ()))[:MAX_PLACES])
             for (kind, what), changes in groups.items()
-            for words, names in fold_leaves([change.name for change in changes], whole)
+            for words, names in names_of_leaves(self.diff, changes)
         ]  # fmt: skip
         yield Section(title="leaves", entries=tuple(entries[:MAX_ENTRIES]))
 
@@ -183,7 +183,7 @@ class _Lister:
             parameters = tuple(
                 PageDifference(
                     sign="~",
-                    words=f"parameter {one.name}: {how_far(one.distance)}",
+                    words=f"parameter {shown_path(one.name, self.diff.model_names[1])}: {how_far(one.distance)}",
                     nodes=self._users(self._after[one.node_after]),
                 )
                 for one in found.parameters[:MAX_ENTRIES]
@@ -193,7 +193,9 @@ class _Lister:
 
     def _firsts(self, values: ValueDiff) -> Iterator[PageDifference]:
         firsts = [first for first in (values.first_forward, values.first_backward) if first is not None]
-        for first, (direction, where, distance) in zip(firsts, first_values(values), strict=True):
+        for first, (direction, where, distance) in zip(
+            firsts, first_values(values, self.diff.model_names[1]), strict=True
+        ):
             words = f"first in {direction}: {'  '.join(where)}"
             yield PageDifference(sign="~", words=words, details=(distance,), nodes=(self._after[first.node_after],))
 

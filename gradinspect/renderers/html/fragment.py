@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from gradinspect.analyses.memory.held import HeldStorage, Memory
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, held_bytes_by_node
-from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.call_names import leaf_shown, short_name
 from gradinspect.analyses.structure.copy_ranges import name_of_blocks, with_ranges
 from gradinspect.analyses.structure.expansion import opens_to, readable_depth
 from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, node_ids
@@ -160,7 +160,7 @@ class _Boxes:
             argument = argument_name(self._graph, node, position)
             label = f"{_text(argument)}: " if argument else ""
             if leaf is not None:
-                shown = f"◆ {leaf.name or f'#{edge.next_node}'}  {format_tensor(leaf.info)}"
+                shown = f"◆ {leaf_shown(self._graph, leaf) or f'#{edge.next_node}'}  {format_tensor(leaf.info)}"
                 leaves.append(f"<span class=l>{label}{_text(shown)}</span>")
             elif edge.next_node != number + 1:
                 others.append(f"{label}→ #{edge.next_node}")

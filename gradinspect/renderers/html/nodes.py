@@ -11,6 +11,7 @@ from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of,
 from gradinspect.analyses.memory.compiled import eager_words
 from gradinspect.analyses.memory.saved_rows import SavedTable
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node, storages_of
+from gradinspect.analyses.structure.call_names import leaf_shown, shown_path
 from gradinspect.analyses.structure.cut import Cut, uses_in_whole
 from gradinspect.analyses.structure.devices import crossings
 from gradinspect.analyses.structure.node_names import function_words, hook_names
@@ -117,7 +118,7 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
             outputs=_outputs(node, texts),
             edges=edges.of(node_id, node),
             saved=tuple([saved.of(node_id, value) for value in node.saved]),
-            leaf=_leaf(node, uses[node_id], texts),
+            leaf=_leaf(graph, node, uses[node_id], texts),
             function=None if function is None else texts.place(function),
             made_by=None if node.made_by is None else texts.place(node.made_by),
             module=node.module,
@@ -195,7 +196,7 @@ class _SavedValues:
             value=place(row.value),
             num_bytes=row.num_bytes,
             status=place(_joined(row.status, row.status_detail)),
-            origin=place(_joined(_joined(row.origin, row.origin_name), eager_words(row.kept_by_eager))),
+            origin=place(_joined(_joined(row.origin, row.shown_origin), eager_words(row.kept_by_eager))),
             storage=storages[0] if storages else None,
         )
         if not storages:
@@ -203,15 +204,15 @@ class _SavedValues:
         return made
 
 
-def _leaf(node: Node, uses: int, texts: Texts) -> PageLeaf | None:
+def _leaf(graph: Graph, node: Node, uses: int, texts: Texts) -> PageLeaf | None:
     if node.leaf is None:
         return None
     return PageLeaf(
-        name=texts.place(node.leaf.name or ""),
+        name=texts.place(leaf_shown(graph, node.leaf)),
         tensor=texts.place_tensor(node.leaf.info),
         kind=texts.place(node.leaf.kind),
         uses=uses,
-        aliases=tuple(map(texts.place, node.leaf.aliases)),
+        aliases=tuple(texts.place(shown_path(alias, graph.model_name)) for alias in node.leaf.aliases),
         requires_grad=node.leaf.requires_grad,
         storage=node.leaf.storage,
     )

@@ -11,7 +11,7 @@ from gradinspect.analyses.diff.records import GraphDiff, ModuleChange
 from gradinspect.analyses.diff.union import Union, UnitedNumbers
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.structure.call_names import leaf_shown, shown_path
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.graph import Graph, Node, Record, argument_name, frame_of, source_of
@@ -155,7 +155,7 @@ class _SideWriter:
     def _title(self, node: Node, *, is_alone: bool) -> str:
         name = class_name_of(node)
         if node.leaf is not None:
-            return f"{name}  {node.leaf.name or ''}".rstrip()
+            return f"{name}  {leaf_shown(self.graph, node.leaf)}".rstrip()
         if node.module is None or not is_alone:
             return name
         call = self.graph.modules[node.module]
@@ -172,7 +172,7 @@ class _SideWriter:
         for position, edge in enumerate(self.graph.nodes[number].next_edges):
             leaf = None if edge is None else self.graph.nodes[edge.next_node].leaf
             if edge is not None and leaf is not None:
-                name = leaf.name or self._labeled(number, position, "a leaf")
+                name = leaf_shown(self.graph, leaf) or self._labeled(number, position, "a leaf")
                 words = f"{brief(name, MAX_TEXT)}  {format_tensor(leaf.info)}"
                 yield self._texts.place(words), self._statuses.get(edge.next_node, 0)
 
@@ -183,7 +183,7 @@ class _SideWriter:
 
 def _saved_words(row: SavedRow) -> str:
     status = " ".join(filter(None, (row.status if row.status != "live" else "", row.status_detail)))
-    origin = " ".join(filter(None, (row.origin, row.origin_name)))
+    origin = " ".join(filter(None, (row.origin, row.shown_origin)))
     return brief(f"{row.attribute}: {'  '.join(filter(None, (row.value, status, origin)))}", MAX_TEXT)
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group, name_members
-from gradinspect.analyses.diff.records import ChangedRow, Detail, GraphDiff, ModuleChange, Pair, ValueDiff
+from gradinspect.analyses.diff.records import ChangedRow, Detail, GraphDiff, LeafChange, ModuleChange, Pair, ValueDiff
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.analyses.structure.name_folding import alike, fold_names, name_by_indices
 from gradinspect.renderers.diff_words import (
@@ -31,9 +31,10 @@ from gradinspect.renderers.diff_words import (
     first_values,
     how_far,
     in_order_of_modules,
+    model_of,
     modules_of_group,
+    names_of_leaves,
     odd_words,
-    one_sided_modules,
     place_of,
     step_summary,
     summary,
@@ -153,23 +154,28 @@ class DiffPage(Page):
         self, diff: GraphDiff, max_rows: int | None, words: Mapping[str, str] = MODULE_WORDS
     ) -> Iterator[Text]:
         rows, lines = apart_from_lines(diff.rows)
-        yield from self._rows(rows, max_rows)
+        yield from self._rows(diff, rows, max_rows)
         yield from self._lines(lines, max_rows)
-        yield from self._modules(diff.module_changes, words)
+        yield from self._modules(diff, words)
         yield from self._leaves(diff)
-        yield from self._values(diff.values)
+        yield from self._values(diff.values, diff.model_names[1])
 
-    def _values(self, values: ValueDiff | None) -> Iterator[Text]:
+    def _values(self, values: ValueDiff | None, model: str) -> Iterator[Text]:
         """Yield the parameters that differ, the first output and the first gradient, and how many there are."""
         if values is None:
             return
         yield Text()
         yield Text("values", "bold")
         for found in values.parameters[:MAX_PARAMETERS]:
-            yield Text(self.fit(f"{GAP}parameter {self.visible(found.name)}: {how_far(found.distance)}", self.width))
+            yield Text(
+                self.fit(
+                    f"{GAP}parameter {self.visible(shown_path(found.name, model))}: {how_far(found.distance)}",
+                    self.width,
+                )
+            )
         if len(values.parameters) > MAX_PARAMETERS:
             yield Text(f"{GAP}and {len(values.parameters) - MAX_PARAMETERS:,} more parameters", "dim")
-        for direction, where, distance in first_values(values):
+        for direction, where, distance in first_values(values, model):
             yield Text(self.fit(f"{GAP}first in {direction}: {self.visible(GAP.join(where))}", self.width), "red")
             yield Text(self.fit(f"{GAP}{GAP}{distance}", self.width))
         yield from self.wrapped(f"{value_summary(values)}.", indent=GAP)
@@ -195,11 +201,11 @@ class DiffPage(Page):
         numbers = f"{format_bytes(pair.before):>12}{format_bytes(pair.after):>12}"
         return Text(f"{name:<8}{numbers}{change:>14}{share}".rstrip())
 
-    def _rows(self, rows: Sequence[ChangedRow], max_rows: int | None) -> Iterator[Text]:
+    def _rows(self, diff: GraphDiff, rows: Sequence[ChangedRow], max_rows: int | None) -> Iterator[Text]:
         shown = rows if max_rows is None else _most_telling(rows, max_rows)
         module: object = None
         ordered = in_order_of_modules(shown)
-        names = self.apart(map(place_of, ordered), self.width)
+        names = self.apart((place_of(diff, row) for row in ordered), self.width)
         columns = self._columns(ordered)
         for row, name in zip(ordered, names, strict=True):
             if name != module:
@@ -209,7 +215,9 @@ class DiffPage(Page):
             yield self._row(row, columns)
             yield from self._details(row.details)
             if row.odd_one is not None:
-                yield from self.wrapped(self.visible(odd_words(row.odd_one)), "yellow", indent=" " * DETAIL_CELLS)
+                yield from self.wrapped(
+                    self.visible(odd_words(row.odd_one, model_of(diff, row))), "yellow", indent=" " * DETAIL_CELLS
+                )
         if len(shown) < len(rows):
             yield Text()
             yield Text(f"{format_count(len(rows) - len(shown), 'more row')}, with --full", "dim")
@@ -288,7 +296,8 @@ class DiffPage(Page):
     def _times(self, count: int) -> str:
         return f" {self.times(count)}".rstrip()
 
-    def _modules(self, changes: Sequence[ModuleChange], words: Mapping[str, str]) -> Iterator[Text]:
+    def _modules(self, diff: GraphDiff, words: Mapping[str, str]) -> Iterator[Text]:
+        changes = diff.module_changes
         if changes:
             yield Text()
             yield Text("modules", "bold")
@@ -296,12 +305,15 @@ class DiffPage(Page):
         for change in changes:
             groups.setdefault((change.kind, change.class_name), []).append(change)
         for (kind, class_name), same in groups.items():
-            yield from self._same_modules(words.get(kind, kind), class_name, same)
+            yield from self._same_modules(diff, words.get(kind, kind), class_name, same)
 
-    def _same_modules(self, word: str, class_name: str, same: Sequence[ModuleChange]) -> Iterator[Text]:
-        one_sided = [shown_path(change.before or change.after) for change in same
+    def _same_modules(
+        self, diff: GraphDiff, word: str, class_name: str, same: Sequence[ModuleChange]
+    ) -> Iterator[Text]:
+        old, new = diff.model_names
+        one_sided = [shown_path(change.before or change.after, model_of(diff, change)) for change in same
                      if not (change.before and change.after) or change.before == change.after]  # fmt: skip
-        both = [(shown_path(change.before), shown_path(change.after)) for change in same
+        both = [(shown_path(change.before, old), shown_path(change.after, new)) for change in same
                 if change.before and change.after and change.before != change.after]  # fmt: skip
         style = STYLES.get(same[0].kind, "cyan")
         folded = ((f" {self._to} ".join(pair), [""]) for pair in _fold_pairs(both))
@@ -312,21 +324,24 @@ class DiffPage(Page):
 
     def _leaves(self, diff: GraphDiff) -> Iterator[Text]:
         changes = diff.leaf_changes
-        whole = one_sided_modules(diff)
         if changes:
             yield Text()
             yield Text("leaves", "bold")
-        groups: dict[tuple[str, str], list[str]] = {}
+        groups: dict[tuple[str, str], list[LeafChange]] = {}
         for change in changes:
             what = self._arrow(change.before, change.after) if change.before or change.after else ""
-            groups.setdefault((change.kind, what if change.kind == "changed" else ""), []).append(
-                self._arrow(change.before, change.after) if change.kind == "renamed" else change.name
-            )
-        for (kind, what), names in groups.items():
+            groups.setdefault((change.kind, what if change.kind == "changed" else ""), []).append(change)
+        for (kind, what), same in groups.items():
             style = {"lost": "red", "frozen": "red", "gained": "green", "unfrozen": "green"}.get(kind, "cyan")
-            found = [(name, self._times(len(folded))) for name, folded in fold_leaves(names, whole)]
+            named = self._renamed(diff, same) if kind == "renamed" else names_of_leaves(diff, same)
+            found = [(name, self._times(len(folded))) for name, folded in named]
             texts = [f"{LEAF_WORDS[kind]}: {name}{times}{GAP}{what}".rstrip() for name, times in found]
             yield from (Text(GAP + text, style) for text in self.apart(texts, self.width - len(GAP)))
+
+    def _renamed(self, diff: GraphDiff, same: Sequence[LeafChange]) -> Iterator[tuple[str, list[str]]]:
+        old, new = diff.model_names
+        names = (self._arrow(shown_path(one.before, old), shown_path(one.after, new)) for one in same)
+        yield from fold_leaves(names, ())
 
     def _sum(self, diff: GraphDiff) -> Iterator[Text]:
         if diff.is_empty:

@@ -66,7 +66,7 @@ class FoundPage(Page):
     def _cells(self, alike: AlikeNodes, model: str, *, names_hooks: bool) -> dict[str, str]:
         row, times = alike.node, alike.times
         statuses = [status for status in row.statuses if status != "live"]
-        named = f"{row.name} {row.leaf}" if row.leaf else row.name
+        named = f"{row.name} {shown_path(row.leaf, model)}" if row.leaf else row.name
         return {
             "#": str(row.id),
             "class": self.visible(named),

@@ -320,7 +320,7 @@ def _style(row: SavedRow, column: str) -> str:
 
 
 def _origin(row: SavedRow) -> str:
-    return " ".join(filter(None, (row.origin, row.origin_name)))
+    return " ".join(filter(None, (row.origin, row.shown_origin)))
 
 
 def _eager(row: SavedRow) -> str:
@@ -355,7 +355,7 @@ _WRITERS: Final[Mapping[str, tuple[Write, Write]]] = {
     "bytes": (lambda row: format_bytes(row.num_bytes) if row.num_bytes else "",) * 2,
     "eager": (_eager,) * 2,
     "status": (status_text, lambda row: status_text(row).partition(":")[0]),
-    "origin": (_origin, lambda row: row.origin_name or row.origin or ""),
+    "origin": (_origin, lambda row: row.shown_origin or row.origin or ""),
     "module": (lambda row: row.module_name or "",) * 2,
     "source": (lambda row: row.source or "", lambda row: (row.source or "").rpartition("/")[2]),
 }

@@ -75,10 +75,11 @@ def test_changes_that_name_a_parameter_of_their_module_are_one(
 def test_the_module_unlike_the_others_is_named() -> None:
     """By bytes if any are held, or else by what differs; not if all are near each other, or only two."""
     before = experts(18, 20, 19, 21)
-    (row,) = diff_graphs(before, experts(30, 33, 310, 31)).rows
+    diff = diff_graphs(before, experts(30, 33, 310, 31))
+    (row,) = diff.rows
 
     assert row.odd_one == OddOne("experts.2", 10.0)
-    assert described(row) == ["output: [18..21, 8] → [30..310, 8]", "experts.2: 10.0 times the others"]
+    assert described(diff, row) == ["output: [18..21, 8] → [30..310, 8]", "experts.2: 10.0 times the others"]
     assert [row.odd_one for row in diff_graphs(before, experts(30, 33, 34, 31)).rows] == [None]
     assert not any(row.odd_one for row in diff_graphs(experts(18, 20), experts(30, 330)).rows)
 

@@ -63,6 +63,7 @@ def test_a_row_tells_all_about_a_value() -> None:
         origin_name="h.0.fc.weight",
         module="h.0.fc",
         module_name="h.0.fc",
+        shown_origin="h.0.fc.weight",
         source="model.py:3",
     )
 

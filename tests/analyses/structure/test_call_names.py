@@ -1,8 +1,9 @@
 """Names of module calls."""
 
 import pytest
+from factories import graph, leaf
 
-from gradinspect.analyses.structure.call_names import INDEX, name_inside, short_name, shown_path
+from gradinspect.analyses.structure.call_names import INDEX, leaf_inside, short_name, shown_path
 
 
 @pytest.mark.parametrize(
@@ -39,11 +40,16 @@ def test_an_index_never_stands_without_its_parent(path: str, parent: str | None,
         ("conv10.weight", "conv1", "conv10.weight"),
         ("w", None, "w"),
         ("w", "", "w"),
+        ("2.weight", "2", "weight"),
+        ("2.weight", "", "model.2.weight"),
+        ("2.weight", None, "model.2.weight"),
     ],
 )
 def test_a_parameter_beside_its_module_is_named_by_the_rest(name: str, path: str | None, expected: str) -> None:
     """The path of the module is beside it; a parameter of another module keeps its whole name."""
-    assert expected == name_inside(name, path)
+    model = graph(leaf(name, 2))
+
+    assert expected == leaf_inside(model, model.nodes[0].leaf, path)
 
 
 @pytest.mark.parametrize(

@@ -114,8 +114,8 @@ classes
   1 TBackward0
 
 leaves
-  ◆ 2.bias  f32[3]                                  -> 6
-  ◆ 2.weight  f32[3, 20]                            -> 7
+  ◆ model.2.bias  f32[3]                            -> 6
+  ◆ model.2.weight  f32[3, 20]                      -> 7
 
 gradients go to
   #3 ReluBackward0  f32[4, 20]                      -> 3

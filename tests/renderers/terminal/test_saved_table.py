@@ -25,11 +25,12 @@ def rows() -> tuple[SavedRow, ...]:
     weight = SavedRow(
         node=7, node_name="ConvolutionBackward0", attribute="_saved_weight", kind="tensor", value="f32[64, 64, 3, 3]",
         num_bytes=147_456, own_bytes=147_456, status="live", origin="parameter", origin_name="layer1.0.conv1.weight",
+        shown_origin="layer1.0.conv1.weight",
         module="layer1.0.conv1", module_name="layer1.0.conv1", source="torchvision/models/resnet.py:93",
     )  # fmt: skip
     shared = msgspec.structs.replace(weight, node=120, own_bytes=0, shared_with=7)
     modified = msgspec.structs.replace(
-        shared, attribute="_saved_input", origin="activation", origin_name=None, status="modified",
+        shared, attribute="_saved_input", origin="activation", origin_name=None, shown_origin=None, status="modified",
         status_detail="at version 3, expected 2",
     )  # fmt: skip
     stride = SavedRow(

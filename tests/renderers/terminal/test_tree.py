@@ -46,13 +46,13 @@ root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
 ▾ #1–5  model  Sequential  5 nodes                       480 B 100%
 ┊ ▾ #1–2  model.2  Linear  2 nodes                       320 B  67%
 ┊ ┊ #1 AddmmBackward0  f32[4, 3]                         320 B  67%  model.py:21
-┊ ┊ ├─ self: ◆ 2.bias  f32[3]
-┊ ┊ └─ mat2: #2 TBackward0 → ◆ 2.weight  f32[3, 20]                  model.py:21
+┊ ┊ ├─ self: ◆ model.2.bias  f32[3]
+┊ ┊ └─ mat2: #2 TBackward0 → ◆ model.2.weight  f32[3, 20]
 ┊ #3 ReluBackward0  f32[4, 20]  model.1 ReLU                         model.py:21
 ┊ ▾ #4–5  model.0  Linear  2 nodes                       160 B  33%
 ┊ ┊ #4 AddmmBackward0  f32[4, 20]  mat1: None            160 B  33%  model.py:21
-┊ ┊ ├─ self: ◆ 0.bias  f32[20]
-┊ ┊ └─ mat2: #5 TBackward0 → ◆ 0.weight  f32[20, 10]
+┊ ┊ ├─ self: ◆ model.0.bias  f32[20]
+┊ ┊ └─ mat2: #5 TBackward0 → ◆ model.0.weight  f32[20, 10]
 gradients flow down · ◆ leaf (AccumulateGrad) · bytes held, % of all
 """)
 
@@ -117,11 +117,11 @@ def test_a_focus() -> None:
 ▾ #1–4  model  Sequential  3 nodes                       480 B 100%
 ┊ #1 AddmmBackward0  f32[4, 3]  model.2 Linear           320 B  67%  model.py:21
 ┊ │    mat2: cut  ← 1 cut
-┊ ├─ self: ◆ 2.bias  f32[3]
+┊ ├─ self: ◆ model.2.bias  f32[3]
 ┊ #3 ReluBackward0  f32[4, 20]  model.1 ReLU                         model.py:21
 ┊ #4 AddmmBackward0  f32[4, 20]  model.0 Linear          160 B  33%  model.py:21
 ┊ │    mat1: None  mat2: cut
-┊ └─ ◆ 0.bias  f32[20]
+┊ └─ ◆ model.0.bias  f32[20]
 gradients flow down · ◆ leaf (AccumulateGrad) · cut: to hidden nodes
 """)
     assert focused(two_layers(), Focus(path_to="0.weight"), depth=1, unicode=False) == snapshot("""\

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import unescape
 from typing import TypeAlias
 
-from gradinspect.analyses.structure.call_names import name_inside
+from gradinspect.analyses.structure.call_names import leaf_inside
 from gradinspect.analyses.structure.cut import uses_in_whole
 from gradinspect.graph import Graph, Leaf, Node, Root, SavedValue
 from gradinspect.renderers.picture.colors.looks import Look
@@ -114,7 +114,13 @@ class Chips:
             facts.append(format_bytes(value.tensor.num_bytes))
         facts += [value.status] if value.status not in (None, "live") else []
         label = small(" ".join(facts), self.palette.soft)
-        return boxed([label], shape="note", style="filled", fillcolor=self.palette.card, tooltip=saved_tooltip(value))
+        return boxed(
+            [label],
+            shape="note",
+            style="filled",
+            fillcolor=self.palette.card,
+            tooltip=saved_tooltip(self.scene.graph, value),
+        )
 
     def cut(self, count: int) -> str:
         """Write the end of edges that the focus has cut."""
@@ -127,7 +133,7 @@ class Chips:
         return boxed([label], **looks, tooltip=words)
 
     def _leaf_label(self, leaf: Leaf, path: str | None) -> str:
-        name = f"<B>{_dotted(name_inside(leaf.name, path))}</B> " if leaf.name else ""
+        name = f"<B>{_dotted(leaf_inside(self.scene.graph, leaf, path))}</B> " if leaf.name else ""
         return name + small(html(format_tensor(leaf.info)), self.palette.soft)
 
     def _table(self, label: str, fill: str, line: str) -> str:

@@ -5,6 +5,7 @@ What comes in: records of the graph. What goes out: quoted DOT strings of severa
 
 from collections.abc import Sequence
 
+from gradinspect.analyses.structure.call_names import leaf_shown, shown_path
 from gradinspect.analyses.structure.folding import Scope
 from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.graph import Graph, Node, SavedValue, TensorInfo, own_frame
@@ -33,7 +34,7 @@ def node_lines(graph: Graph, node_id: int, number: int, look: str = "") -> list[
         lines.append(f"made by the backward of {node.made_by}")
     lines += frame_lines(graph, node.frame)
     lines += [f"{hook.kind} hook {hook.name or ''}" for hook in node.hooks]
-    lines += [_saved_line(value) for value in node.saved[:MAX_SAVED_LINES]]
+    lines += [_saved_line(graph, value) for value in node.saved[:MAX_SAVED_LINES]]
     if len(node.saved) > MAX_SAVED_LINES:
         lines.append(f"and {len(node.saved) - MAX_SAVED_LINES} more saved")
     return lines
@@ -44,8 +45,8 @@ def leaf_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str
     leaf = graph.nodes[node_id].leaf
     if leaf is None:
         return tooltip(f"#{number} AccumulateGrad")
-    lines = [f"#{number} AccumulateGrad of {leaf.kind} {leaf.name or ''}".rstrip(), format_tensor(leaf.info)]
-    lines += [f"also {alias}" for alias in leaf.aliases[:MAX_SAVED_LINES]]
+    lines = [f"#{number} AccumulateGrad of {leaf.kind} {leaf_shown(graph, leaf)}".rstrip(), format_tensor(leaf.info)]
+    lines += [f"also {shown_path(alias, graph.model_name)}" for alias in leaf.aliases[:MAX_SAVED_LINES]]
     lines.append(".grad is set" if leaf.has_grad else ".grad is not set")
     return tooltip(*lines, *filter(None, [look]))
 
@@ -70,9 +71,9 @@ def call_tooltip(graph: Graph, scope: Scope, look: str = "") -> str:
     return tooltip(line, *filter(None, [look]))
 
 
-def saved_tooltip(value: SavedValue) -> str:
+def saved_tooltip(graph: Graph, value: SavedValue) -> str:
     """Describe one saved attribute."""
-    return tooltip(_saved_line(value))
+    return tooltip(_saved_line(graph, value))
 
 
 def frame_lines(graph: Graph, index: int | None) -> list[str]:
@@ -84,7 +85,7 @@ def frame_lines(graph: Graph, index: int | None) -> list[str]:
     return [f"{frame.file}:{frame.line}  {frame.code}".rstrip() for frame in frames]
 
 
-def _saved_line(value: SavedValue) -> str:
+def _saved_line(graph: Graph, value: SavedValue) -> str:
     name = value.name if value.index is None else f"{value.name}[{value.index}]"
     if value.kind != "tensor":
         return f"{name} = {value.value}"
@@ -92,5 +93,7 @@ def _saved_line(value: SavedValue) -> str:
     if value.tensor is not None:
         facts += [format_tensor(value.tensor.info), format_bytes(value.tensor.num_bytes)]
     facts += [value.status] if value.status not in (None, "live") else []
-    facts += [" ".join(filter(None, (value.origin, value.origin_name)))] if value.origin else []
+    if value.origin:
+        owner = shown_path(value.origin_name, graph.model_name) if value.origin_name else ""
+        facts.append(f"{value.origin} {owner}".rstrip())
     return f"{name} = {', '.join(facts)}"

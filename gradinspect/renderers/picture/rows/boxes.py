@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.structure.call_names import name_inside, short_name
+from gradinspect.analyses.structure.call_names import leaf_inside, short_name
 from gradinspect.analyses.structure.cut import uses_in_whole
 from gradinspect.analyses.structure.folding import Scope
 from gradinspect.analyses.structure.node_names import function_words
@@ -68,7 +68,7 @@ class LargeBoxes:
         path = None if node.module is None else graph.modules[node.module].path
         for number in leaves if len(leaves) <= MAX_CHIPS else leaves[: MAX_CHIPS - 1]:
             leaf = graph.nodes[number].leaf
-            name = "" if leaf is None else name_inside(leaf.name or "", path)
+            name = "" if leaf is None else leaf_inside(graph, leaf, path)
             words = "leaf" if leaf is None else f"{name} {format_tensor(leaf.info)}".strip()
             yield f"+= {shorten(words, MAX_CHIP)}", self.uses[number] > 1
         if len(leaves) > MAX_CHIPS:

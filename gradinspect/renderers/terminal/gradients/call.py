@@ -21,7 +21,7 @@ from gradinspect.analyses.gradients.observed import (
     norm_of_all,
 )
 from gradinspect.analyses.gradients.timeline import devices_of
-from gradinspect.analyses.structure.call_names import class_beside, short_name, shown_path
+from gradinspect.analyses.structure.call_names import OUTERMOST, class_beside, leaf_shown, short_name, shown_path
 from gradinspect.analyses.structure.name_folding import name_by_indices, with_indices_of
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -101,11 +101,14 @@ class GradientsPage(Page):
             yield Text(f"{format_count(left, 'more module call')}: --full" if left else "Each one: --full", "dim")
         yield from table.dropped()
 
-    def parameters(self, rows: Sequence[FoldedRow], max_rows: int | None) -> Iterator[Text]:
+    def parameters(self, rows: Sequence[FoldedRow], max_rows: int | None, model: str = OUTERMOST) -> Iterator[Text]:
         """Yield one row per leaf or for those of equal blocks: the gradients accumulated into them, and the odd one."""
         has_updates = any(row.update_norm is not None for folded in rows for row in folded.rows)
         shown = rows[:max_rows]
-        names = [f"{folded.name}{_sum_of(folded.rows)}{self._copies(len(folded.rows))}" for folded in shown]
+        names = [
+            f"{shown_path(folded.name, model)}{_sum_of(folded.rows)}{self._copies(len(folded.rows))}"
+            for folded in shown
+        ]
         heads = ("norm", "max", "zeros", "/weight", *([UPDATE] if has_updates else []))
         figures = [_figures_of_leaves(folded)[: len(heads)] for folded in shown]
         table = self._table(names, heads, figures, [folded.norms for folded in shown])
@@ -113,7 +116,7 @@ class GradientsPage(Page):
         for name, folded, cells in zip(names, shown, figures, strict=True):
             yield table.row(name, cells, folded.norms)
             if folded.odd_one is not None:
-                yield from self.odd_one(folded.odd_one[0].name, folded.odd_one[1])
+                yield from self.odd_one(shown_path(folded.odd_one[0].name, model), folded.odd_one[1])
         yield from self._left_out([len(folded.rows) for folded in rows], len(shown))
         yield from table.dropped()
 
@@ -351,8 +354,7 @@ def _figures_of_node(ran: NodeGradients) -> tuple[str, ...]:
 
 def _node_name(graph: Graph, ran: NodeGradients) -> str:
     node = graph.nodes[ran.node]
-    leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
-    return f"#{ran.node} {node.name}{leaf}"
+    return f"#{ran.node} {node.name} {leaf_shown(graph, node.leaf)}".rstrip()
 
 
 def number(value: float | None) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 from gradinspect.analyses.gradients.folded import FoldedMove, folded_moves, unfolded_moves
 from gradinspect.analyses.gradients.observed import ParameterRow
 from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move, by_line
+from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
 from gradinspect.renderers.terminal.gradients.call import (
     CELLS,
     UNKNOWN,
@@ -46,7 +47,13 @@ class StepsPage(GradientsPage):
         yield from self.wrapped(f"{seen} observed{ended}{loss}")
 
     def tables(
-        self, steps: Sequence[GradientStep], rows: Sequence[Move], max_rows: int | None, *, folds: bool = False
+        self,
+        steps: Sequence[GradientStep],
+        rows: Sequence[Move],
+        max_rows: int | None,
+        *,
+        folds: bool = False,
+        model: str = OUTERMOST,
     ) -> Iterator[Text]:
         """Yield a table for the calls on each line of the program; above each of several, its losses.
 
@@ -55,6 +62,7 @@ class StepsPage(GradientsPage):
             rows: Parameters through all of them.
             max_rows: How many rows a table has.
             folds: Whether parameters of equal blocks share a row.
+            model: What to call the outermost module.
         """
         groups = by_line(steps)
         fold = folded_moves if folds else unfolded_moves
@@ -66,9 +74,11 @@ class StepsPage(GradientsPage):
                 calls = listed_within([f"#{step.number}" for step in alike], self.width // 2, lambda n: f"{n:,} more")
                 yield from self.wrapped(f"{calls}{_losses(alike)}")
             moves = (move.in_calls(places) for move in rows)
-            yield from self.moves(alike, list(fold([move for move in moves if any(move.rows)])), max_rows)
+            yield from self.moves(alike, list(fold([move for move in moves if any(move.rows)])), max_rows, model)
 
-    def moves(self, steps: Sequence[GradientStep], rows: Sequence[FoldedMove], max_rows: int | None) -> Iterator[Text]:
+    def moves(
+        self, steps: Sequence[GradientStep], rows: Sequence[FoldedMove], max_rows: int | None, model: str = OUTERMOST
+    ) -> Iterator[Text]:
         """Yield a row per parameter or those of equal blocks: its norm in each call, or first, last and a sparkline."""
         shown = rows[:max_rows]
         columns = [
@@ -89,7 +99,7 @@ class StepsPage(GradientsPage):
         else:
             columns += update
         heads, *cells = zip(*columns, strict=True)
-        names = [f"{folded.name}{self._copies(len(folded.moves))}" for folded in shown]
+        names = [f"{shown_path(folded.name, model)}{self._copies(len(folded.moves))}" for folded in shown]
         table = self._table(names, heads, cells, None, gives_way)
         if table.cuts_within:
             table = self._table(names, heads, cells, None, [*gives_way, UPDATE])
@@ -97,7 +107,8 @@ class StepsPage(GradientsPage):
         for name, folded, figures in zip(names, shown, cells, strict=True):
             yield table.row(name, figures)
             if folded.odd_one is not None:
-                yield from self.odd_one(*folded.odd_one)
+                odd, times = folded.odd_one
+                yield from self.odd_one(shown_path(odd, model), times)
         yield from self._left_out([len(folded.moves) for folded in rows], len(shown))
         yield from table.dropped()
 

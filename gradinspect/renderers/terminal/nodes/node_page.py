@@ -7,6 +7,7 @@ from rich.text import Text
 
 from gradinspect.analyses.memory.compiled import eager_words
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows_of
+from gradinspect.analyses.structure.call_names import leaf_shown, shown_path
 from gradinspect.analyses.structure.node_names import function_words, hook_names
 from gradinspect.graph import Leaf, Measured, Node, argument_name, module_name, stats_of
 from gradinspect.renderers.facts import formula_lines
@@ -55,10 +56,11 @@ class NodePage(PanelPage):
             yield from self.labeled("made by", f"the backward of {node.made_by}")
 
     def _leaf(self, leaf: Leaf) -> Iterator[PageLine]:
-        yield self.short_line(f"{self.symbols.leaf} {leaf.name or '(no name)'}", "yellow")
+        yield self.short_line(f"{self.symbols.leaf} {leaf_shown(self.graph, leaf) or '(no name)'}", "yellow")
         yield self.short_line(f"{format_tensor(leaf.info)}{GAP}{leaf.kind}", "green")
         if leaf.aliases:
-            yield from self.labeled("also", ", ".join(leaf.aliases))
+            aliases = (shown_path(alias, self.graph.model_name) for alias in leaf.aliases)
+            yield from self.labeled("also", ", ".join(aliases))
 
     def _place(self, node: Node) -> Iterator[PageLine]:
         if node.module is not None:
@@ -116,7 +118,7 @@ class NodePage(PanelPage):
     def _saved(self, rows: Sequence[SavedRow]) -> Iterator[PageLine]:
         for row in rows[:MAX_LISTED]:
             looks = " ".join(filter(None, (row.value, "" if row.status == "live" else row.status, row.status_detail)))
-            where = " ".join(filter(None, (row.origin, row.origin_name, eager_words(row.kept_by_eager))))
+            where = " ".join(filter(None, (row.origin, row.shown_origin, eager_words(row.kept_by_eager))))
             num_bytes = "" if row.num_bytes is None else format_bytes(row.num_bytes)
             line = Text(f"{GAP}{self.fit(row.attribute, self.width // 2)}{GAP}")
             rest = self.fit(GAP.join(filter(None, (looks, num_bytes, where))), self.width - line.cell_len)

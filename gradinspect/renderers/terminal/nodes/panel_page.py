@@ -12,6 +12,7 @@ from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from gradinspect.analyses.explain.explanation import Explanation
+from gradinspect.analyses.structure.call_names import leaf_shown
 from gradinspect.graph import Graph, Node, NodeGradients, consumers
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import wrap
@@ -90,7 +91,7 @@ class PanelPage(Page):
         line = Text(f"{GAP}{self.fit(before, self.width // 2)}")
         after = f"{GAP}{self.visible(note)}" if note else ""
         if node.leaf is not None:
-            name = f"{self.symbols.leaf} {node.leaf.name or f'#{node_id}'}"
+            name = f"{self.symbols.leaf} {leaf_shown(self.graph, node.leaf) or f'#{node_id}'}"
             looks, style = self.visible(format_tensor(node.leaf.info)), "yellow"
         else:
             name, style = f"#{node_id} {node.name}", "cyan"

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from gradinspect.analyses.explain.explanation import InputGradient
 from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
+from gradinspect.analyses.structure.call_names import leaf_shown
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.renderers.data.markdown import code
 from gradinspect.renderers.terminal.nodes.steps import StepPage
@@ -93,9 +94,8 @@ def _introduction(outcome: SteppingOutcome) -> str:
 def _section(outcome: SteppingOutcome, step: Step, formulas: Formulas) -> tuple[str, list[str]]:
     graph = outcome.graph
     node = graph.nodes[step.node]
-    name = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
     lines = [line.plain.rstrip() for line in _page().step(graph, step, formulas.get(node.name, ()))]
-    return escape_control(f"{step.order}. #{step.node} {node.name}{name}"), lines[1:]
+    return escape_control(f"{step.order}. #{step.node} {node.name} {leaf_shown(graph, node.leaf)}".rstrip()), lines[1:]
 
 
 def _result(outcome: SteppingOutcome) -> list[str]:

@@ -24,7 +24,7 @@ from gradinspect.analyses.gradients.stepping import (
     TensorPreview,
     place_name,
 )
-from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.call_names import leaf_shown, short_name
 from gradinspect.analyses.summary import passed_over
 from gradinspect.graph import Graph, Node, SavedTensor, source_of
 from gradinspect.renderers.terminal.nodes.number_rows import dtype_and_shape, summarize_values, value_lines
@@ -112,10 +112,9 @@ class StepPage(Page):
 
     def _head(self, graph: Graph, step: Step) -> Iterator[Text]:
         node = graph.nodes[step.node]
-        leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
         step_text = f"step {step.order:,}"
         room = max(self.width - len(step_text) - 2, 10)
-        first, *rest = wrap(self.visible(f"#{step.node} {node.name}{leaf}"), room, subsequent_indent=GAP)
+        first, *rest = wrap(self.visible(_named(graph, step.node)), room, subsequent_indent=GAP)
         head, module = Text(first, "bold"), self._module(graph, node)
         is_beside = not rest and head.cell_len + module.cell_len <= room
         head.append_text(module if is_beside else Text())
@@ -176,7 +175,7 @@ class StepPage(Page):
 
     def _leaf(self, graph: Graph, step: Step) -> Iterator[Text]:
         leaf = graph.nodes[step.node].leaf
-        name = (leaf.name if leaf is not None else None) or "the leaf"
+        name = leaf_shown(graph, leaf) or "the leaf"
         if step.before is None:
             yield from self._lines("to", f"{self.visible(name)}.grad, which was None")
         else:
@@ -186,9 +185,8 @@ class StepPage(Page):
         edge = graph.nodes[step.node].next_edges[position]
         if edge is None:
             return
-        after = graph.nodes[edge.next_node]
         name = place_name(graph, step.node, position)
-        target = f"#{edge.next_node} {after.name}" + (f" {after.leaf.name}" if after.leaf and after.leaf.name else "")
+        target = _named(graph, edge.next_node)
         slot = f" input {edge.input_nr}" if edge.input_nr else ""
         arrow = "→" if self.unicode else "->"
         yield from self._lines("out", f"{self.visible(name)} {arrow} {self.visible(target)}{slot}", "bold")
@@ -240,7 +238,7 @@ class StepPage(Page):
                 continue
             node = graph.nodes[part]
             line = source_of(graph, node) or ""
-            name = f"#{part} {node.name}" + (f" {node.leaf.name}" if node.leaf and node.leaf.name else "")
+            name = _named(graph, part)
             mark, style = ("> ", "bold") if part == selected else ("  ", "")
             whole = self.visible(f"{mark}{name}  {line}".rstrip())
             if cell_len(whole) <= self.width:
@@ -310,6 +308,12 @@ def _versions(tensor: SavedTensor | None) -> str:
     if tensor is None or tensor.version is None:
         return ""
     return f"; it is at version {tensor.version}, but version {tensor.expected_version} was saved"
+
+
+def _named(graph: Graph, number: int) -> str:
+    """Name a node, and its leaf."""
+    node = graph.nodes[number]
+    return f"#{number} {node.name} {leaf_shown(graph, node.leaf)}".rstrip()
 
 
 def _reduction(passed: Passed) -> str:

@@ -11,7 +11,7 @@ from itertools import groupby
 from types import MappingProxyType
 
 from gradinspect.analyses.memory.odd_copies import OddCopies
-from gradinspect.analyses.structure.call_names import class_beside, name_of_call
+from gradinspect.analyses.structure.call_names import class_beside, leaf_shown, name_of_call
 from gradinspect.analyses.structure.copy_ranges import copy_ranges, format_bytes_between, name_of_blocks
 from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
@@ -88,7 +88,7 @@ class RowWriter:
             if leaf is None:
                 yield Part(self._number(source), "cyan", can_wrap=True)
             else:
-                name = self._visible(leaf.name or self._number(source))
+                name = self._visible(leaf_shown(self.graph, leaf) or self._number(source))
                 mark = f"{self.symbols.leaf} "
                 brief = mark + self.ends_of_leaves.get(name, name)
                 yield Part(mark + name, "yellow", can_shrink=True, can_wrap=True, brief=brief)
@@ -295,7 +295,7 @@ class RowWriter:
             yield Part(f" and {len(links) - MAX_REFERENCES:,} more")
 
     def _leaf(self, node_id: int, node: Node) -> Iterator[Part]:
-        name = node.leaf.name if node.leaf else None
+        name = leaf_shown(self.graph, node.leaf)
         yield Part(f"{self.symbols.leaf} ", "yellow")
         text = self._visible(name) if name else self._number(node_id)
         yield Part(text, "yellow", can_shrink=True, brief=self.ends_of_leaves.get(text, text))
@@ -308,7 +308,7 @@ class RowWriter:
     @cached_property
     def ends_of_leaves(self) -> dict[str, str]:
         """The end of each leaf's name that no other leaf's has: `…mlp.weight`, or `…h.3.mlp.weight` of several."""
-        return self._ends_apart((node.leaf.name for node in self.graph.nodes if node.leaf and node.leaf.name), 2)
+        return self._ends_apart(filter(None, (leaf_shown(self.graph, node.leaf) for node in self.graph.nodes)), 2)
 
     @cached_property
     def ends_of_calls(self) -> dict[str, str]:
