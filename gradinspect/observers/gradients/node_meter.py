@@ -96,7 +96,7 @@ class NodeMeter(Struct, gc=False):
             measured = shared.measurements.measure(gradients)
             if reached:
                 self.incoming, measured = measured[: len(reached)], measured[len(reached) :]
-            self.outgoing = measured
+            self.outgoing = measured[: len(leaving.here)]  # of most nodes none: their own tuple would be kept
             if self.passed:
                 self._pass_on(measured[len(leaving.here) :])
         if self.began is None and len(incoming) == 1 and self.incoming is not None:
