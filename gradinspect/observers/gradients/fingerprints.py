@@ -1,8 +1,9 @@
 """Fingerprints of tensors, computed on their devices, and fetched together.
 
 NOTE [Sums that have no order]
-The hash of the bytes is a sum of integers, which is exact in any order, so that a device may add them in any. Each
-element is first mixed with its position; for the sketch, it is not, so that a permutation has the same one.
+The hash of the bytes is a sum of integers, which is exact in any order, so that a device may add them as it likes.
+For the digest each element is first mixed with its position; for the sketch it is not, so that a permutation has the
+same sketch.
 """
 
 from itertools import islice

@@ -74,7 +74,7 @@ class GradientMeter:
         self._loss = scalar_value(outputs)
         self._pending_loss = pending_scalar(outputs)
         self._walk = walk or walk_like(graph, [output.edge[0] for output in outputs])
-        self._walk.numbers.clear()  # which of a million nodes has which number takes as much as a hook on each
+        self._walk.numbers.clear()  # for a million nodes it takes as much memory as a hook on each
         self._shared = Shared(piece_beside(self.leaves().values()))
         self.other_rows: list[list[list[float]]] = []
         self._before_each = NodeHooks()
@@ -278,7 +278,7 @@ def _single_edges(graph: Graph) -> frozenset[int]:
 def _resolved(graph: Graph, meters: list[NodeMeter]) -> list[NodeGradients]:
     """Combine the statistics. Edges lead to larger ids, so what a node passes on is known before the node.
 
-    Each meter is taken off the list as it is read, so that its memory serves for the results.
+    Each meter is taken off the list as it is read, so that its memory can be reused for the results.
     """
     arrived: list[Stats] = [()] * len(meters)
     order_of: list[int | None] = [None] * len(meters)

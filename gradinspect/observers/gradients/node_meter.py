@@ -50,7 +50,7 @@ class NodeMeter(Struct, gc=False):
     """The measurements of one node. A missing one was taken at another node, of the same gradient.
 
     Its hooks run once for each of what may be a million nodes, so they measure everything in one go. It is itself the
-    one after the node: a method, bound for each node, would take as much memory again.
+    hook after the node: a bound method for each node would take as much memory again.
     """
 
     shared: Shared
@@ -96,7 +96,7 @@ class NodeMeter(Struct, gc=False):
             measured = shared.measurements.measure(gradients)
             if reached:
                 self.incoming, measured = measured[: len(reached)], measured[len(reached) :]
-            self.outgoing = measured
+            self.outgoing = measured[: len(leaving.here)]  # of most nodes none: their own tuple would be kept
             if self.passed:
                 self._pass_on(measured[len(leaving.here) :])
         if self.began is None and len(incoming) == 1 and self.incoming is not None:
@@ -106,7 +106,7 @@ class NodeMeter(Struct, gc=False):
                     shared.passed_on[self.edges[place].next_node] = self.incoming  # type: ignore[union-attr]  # alone
 
     def _pass_on(self, measured: Measured) -> None:
-        """Note what has reached the nodes that have no hook."""
+        """Store what has reached the nodes that have no hook."""
         for after, one in zip(self.passed, measured, strict=True):
             after.order = self.order
             after.incoming = (one,)

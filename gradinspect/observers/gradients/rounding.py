@@ -10,7 +10,7 @@ What only moves or selects elements has nothing to round, and programs compare s
 numbers stay as they are drawn, so that both runs drop out the same elements.
 
 NOTE [Operators of the program run once]
-What they write, and to where, is not known: a schema may be silent about it. A compiler calls them as they are, so
+It is not known what they write, nor where: a schema need not say. A compiler calls them as they are, so
 their sums are those of eager.
 """
 
@@ -78,7 +78,7 @@ class OtherRoundings(TorchDispatchMode):
         unit = units * torch.finfo(tensor.dtype).eps
         real = ops.view_as_real(tensor) if ops.is_complex(tensor) else tensor
         if any(stride == 0 and size > 1 for stride, size in zip(real.stride(), real.shape, strict=True)):
-            return  # several elements are one
+            return  # several elements share memory
         moves = ops.empty_like(real)
         ops.uniform_(moves, -unit, unit, generator=self._generator(tensor.device))
         ops.mul_(moves, real)

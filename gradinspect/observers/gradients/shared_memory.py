@@ -1,4 +1,4 @@
-"""Which tensors of a program show the memory of another: a view that compiled code returns must still be one.
+"""Which tensors of a program are views of the memory of another: what compiled code returns must still be a view.
 
 What comes in: the frames of a backward call, and all modules. What goes out: the names of tensors that share memory
 with an input, parameter or buffer. Results that share memory with each other alone are left out: a compiler may compute
@@ -22,7 +22,7 @@ from gradinspect.torch_api.tensors import is_view
 
 
 class MemoryOwner(NamedTuple):
-    """What memory a tensor shows."""
+    """Which memory a tensor is a view of."""
 
     key: int  # equal for those of one run that share memory
     owner: str = ""  # the input, parameter or buffer whose memory it is; empty: none, or it is that itself

@@ -190,7 +190,7 @@ class StepValuesObserver(Observer[StepValues]):
 
 
 def _seed() -> None:
-    """Begin as every other run does; a program that seeds its generators does so later."""
+    """Seed the generators alike in every run; a program that seeds them itself does so later."""
     random.seed(0)
     torch.manual_seed(0)
     numpy = sys.modules.get("numpy")
@@ -218,7 +218,7 @@ Kept = Mapping[tuple[object, ...], torch.Tensor | str]
 
 
 def _as_kept(losses: Named, kept: Kept) -> Named:
-    """Name losses as the run did that kept its own: no variable of a compiled function has a name."""
+    """Name losses as in the run whose values were kept: variables of a compiled function have no names."""
     found = list(losses)
     names = [str(name) for _, role, name in kept if role == "loss"]
     if len(names) != len(found):
@@ -227,7 +227,7 @@ def _as_kept(losses: Named, kept: Kept) -> Named:
 
 
 def _unnamed(gradients: Named, kept: Kept) -> Named:
-    """Name the gradient of a leaf without a name as the other run did, if each has one of this shape alone."""
+    """Name the gradient of an unnamed leaf as in the other run, if each run has only one of this shape."""
     found = [(name, value) for name, value in gradients if value is not None]
     theirs = {str(name): value for (_, role, name), value in kept.items() if role == "gradient"}
     left = theirs.keys() - {name for name, _ in found}
@@ -252,7 +252,7 @@ def _tensors(returned: object) -> list[torch.Tensor]:
 
 
 def _as_written(tensors: Mapping[str, torch.Tensor], kept: "Kept | None") -> "Named":
-    """Choose those that were written into, or those that the run has kept which chose them."""
+    """Choose the tensors that were written into, or those that an earlier run has kept."""
     names = None if kept is None else {str(name) for _, role, name in kept if role == "tensor"}
     return [(name, one) for name, one in tensors.items() if (is_written(one) if names is None else name in names)]
 
@@ -331,7 +331,7 @@ def _value(key: ValueKey, value: torch.Tensor, norm: float, **others: Any) -> St
 
 
 def _beside(key: ValueKey, value: torch.Tensor, kept: torch.Tensor | str | None) -> StepValue:
-    """Compare a value with that of the run that kept its own, or could not."""
+    """Compare a value with the one that the earlier run kept, if it could be kept."""
     copy = _copy_or_reason(value)
     if isinstance(copy, str):
         return _value(key, value, 0.0, unread=copy)
@@ -350,7 +350,7 @@ def _kind(value: torch.Tensor) -> str:
 
 
 def _distance(kept: torch.Tensor, value: torch.Tensor | None) -> tuple[float, float, int]:
-    """Return the norm of a tensor, that of what another is off by, and how many elements only one has as numbers."""
+    """Return the norm of a tensor, the norm of its difference from another, and how many are finite in one only."""
     norm = error = 0.0
     num_odd = 0
     parts = ops.split(ops.flatten(kept), _PART) if ops.numel(kept) else ()

@@ -169,5 +169,5 @@ def _free_bytes() -> int | None:
         with _open("/proc/meminfo", encoding="utf-8") as file:
             lines = file.read().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except Exception:  # the program may have put something in the place of what reads files
+    except Exception:  # the program may have replaced the function that reads files
         return None

@@ -246,7 +246,7 @@ def _is_comparable(value: Any, exact: Any) -> bool:
 
 
 def _off(exact: Any, value: Any) -> tuple[float, float]:
-    """Return the norm of a tensor, and that of what another is off by; infinite if only one of them has a number."""
+    """Return the norm of a tensor, and that of its difference from another; infinite if only one is finite."""
     kind = torch.complex128 if ops.is_complex(exact) else torch.float64
     mine, theirs = ops.to(exact, kind), ops.to(value, kind)
     is_number = ops.isfinite(mine)

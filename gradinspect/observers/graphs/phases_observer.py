@@ -35,7 +35,7 @@ class SteppedOptimizers:
     """Which optimizers have stepped."""
 
     def __init__(self) -> None:
-        """None has."""
+        """Start before any step."""
         self._stepped: set[int] = set()  # identities
 
     def stepped(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
@@ -43,7 +43,7 @@ class SteppedOptimizers:
         self._stepped.add(id(optimizer))
 
     def have_all_stepped(self) -> bool:
-        """Whether each that has something to learn has stepped."""
+        """Whether each optimizer with something to learn has stepped."""
         with plain_tensors_only():
             return all(id(one) in self._stepped or not _can_step(one) for one in live_optimizers())
 

@@ -1,4 +1,4 @@
-"""Measure what is alive at one moment, of what is known to be for something: models, optimizers, a graph, variables.
+"""Measure what is alive at one moment of models, optimizers, a graph and variables.
 
 What comes in: labels. What goes out: bytes by kind, each storage once.
 """

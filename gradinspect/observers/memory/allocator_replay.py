@@ -53,10 +53,10 @@ class AllocatorReplay:
             self._allocations[place] = self._ledgers.begin(num_bytes, maker, place[0])
 
     def memory(self, event: ProfiledEvent, maker: StorageMaker) -> None:
-        """Give memory out, or take it back."""
+        """Allocate memory, or free it."""
         place = event.device, event.address or 0
         if event.num_bytes >= 0:
-            self._end(place)  # another thread took it back, which the profiler does not see
+            self._end(place)  # another thread freed it, which the profiler does not see
         if self._is_own(event, place):
             return
         if is_accelerator(event.device):

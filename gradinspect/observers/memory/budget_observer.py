@@ -107,7 +107,7 @@ def problems_of(graphs: Collection[CutGraph]) -> list[str]:
 
 
 def _weights(held: Any, walked: WalkedGraph) -> frozenset[int]:
-    """Return the keys of storages that are there anyway."""
+    """Return the keys of storages that are in memory anyway."""
     keys = {walked.storage_keys[one.storage] for one in held.storages if one.held_as in IN_MEMORY_ANYWAY}
     for module in instances_of(nn.Module):
         for tensor in (*own_parameters(module).values(), *own_buffers(module).values()):

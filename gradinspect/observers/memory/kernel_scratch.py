@@ -224,7 +224,7 @@ def _look(arg: Any) -> Any:
 
 
 def _made(look: Any) -> Any:
-    """Make an argument that looks so, with zeros."""
+    """Make such an argument, with zeros."""
     if type(look) is _SparseLook:
         values = ops.zeros((look.num_elements, *look.shape[look.num_sparse :]), dtype=look.dtype)
         indices = ops.zeros((look.num_sparse, look.num_elements), dtype=torch.int64)

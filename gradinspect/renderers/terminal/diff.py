@@ -237,7 +237,7 @@ class DiffPage(Page):
             yield Text(f"{GAP}{format_count(len(lines) - max_lines, 'more line')}, with --full", "dim")
 
     def _columns(self, rows: Sequence[ChangedRow]) -> "_Columns":
-        """Give lines of code the room they need, and say classes briefly in all rows if one of them does not fit."""
+        """Make room for lines of code: shorten classes in all rows if one of them does not fit."""
         line_cells = min(max((cell_len(self.visible(row.line)) for row in rows), default=0), LINE_CELLS)
         room = self.width - BYTES_CELLS - line_cells - 2 * len(GAP)
         is_brief = any(cell_len(self._words(row, is_brief=False)) > room for row in rows)
@@ -278,14 +278,14 @@ class DiffPage(Page):
         return f"{self.visible(before) or '(none)'} {self._to} {self.visible(after) or '(none)'}"
 
     def _arrow_within(self, before: str, after: str, room: int) -> str:
-        """Write what was and what is; of what is too long, the part that differs."""
+        """Write the value before and after; of a long one, the part that differs."""
         text = self._arrow(before, after)
         if cell_len(text) <= room:
             return text
         return f" {self._to} ".join(self._differing(before, after, (room - len(self._to) - 2) // 2))
 
     def _differing(self, before: str, after: str, room: int) -> Iterator[str]:
-        """Yield two texts, from shortly before where they differ if one of them has no room."""
+        """Yield both texts; if one does not fit, both begin shortly before their first difference."""
         before, after = (text or "(none)" for text in (before, after))
         alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
         is_long = max(cell_len(self.visible(text)) for text in (before, after)) > room

@@ -16,7 +16,7 @@ from gradinspect.units import format_bytes, format_count
 
 COLUMNS = ("#", "class", "times", "output", "bytes", "status", "module", "line", "hooks")
 HEADS = {"times": ""}
-GIVE_WAY = ("output", "line")  # before names are cut
+GIVE_WAY = ("output", "line")  # dropped before names are cut
 SHRUNK = (("hooks", 24), ("module", 24), ("class", 16), ("module", 12))  # in this order, each to this many cells
 RIGHT_ALIGNED = frozenset({"#", "times", "bytes"})
 STYLES = {"#": "cyan", "class": "bold", "output": "green", "status": "red", "module": "magenta", "line": "dim"}
@@ -98,7 +98,7 @@ class FoundPage(Page):
         return widths
 
     def _given_way(self, widths: dict[str, int]) -> dict[str, int]:
-        """Leave out as many columns as needed, one after the other, and put back one for which the next made room."""
+        """Drop columns one by one until the rest fit, then put back those that fit after all."""
         left = dict(widths)
         for column in GIVE_WAY:
             if self._excess(left) > 0:

@@ -204,7 +204,7 @@ class OverviewPage(Page):
         yield from (*compiled_notes(graph), *unmeasured_notes(graph))[:1]
 
     def _least(self, found: Overview) -> Iterator[str]:
-        """Say what the peak is no less than, and why it was not measured."""
+        """Give a lower bound of the peak, and say why it was not measured."""
         least = found.least_memory
         if least is not None and least.num_bytes:
             place = f" on {least.on}" if is_accelerator(least.on) else ""
@@ -228,7 +228,7 @@ def _longest(words: Sequence[str], room: int) -> str:
 
 
 def _line_outside(graph: Graph, held: Memory, paths: Sequence[str]) -> str:
-    """Name the line that holds more than half of what is outside of some modules; "": none does."""
+    """Name the line that holds more than half of the bytes outside some modules; "" if none does."""
     inside = set[int | None]()
     for place, call in enumerate(graph.modules):  # a call comes after its enclosing call
         if call.path in paths or call.parent in inside:
@@ -257,10 +257,10 @@ def _headline(finding: Finding, own: set[str]) -> str:
 
 
 def _spread(tree: Sequence[ModuleBytes]) -> tuple[str | None, Sequence[ModuleBytes]]:
-    """Go into the only module, or the one that holds nearly all, or most of it in blocks, until there is none such.
+    """Descend into the only module, or one that holds nearly all, or most of it in equal blocks, until none does.
 
     Returns:
-        The path around them, None if nothing is around them, and the modules. What is outside of them is one row.
+        The path of the module around them, None if there is none, and the modules. All the rest is one row.
     """
     around: str | None = None
     outside = 0
@@ -290,12 +290,12 @@ def _whole_tree(graph: Graph, held: Memory) -> tuple[ModuleBytes, ...]:
 
 
 def _holders(module: ModuleBytes | None) -> list[ModuleBytes]:
-    """List the modules inside of one that hold something."""
+    """List the submodules that hold something."""
     return [] if module is None else [inside for inside in module.children if inside.total_bytes]
 
 
 def _is_opened(share: float, inside: Iterable[Sequence[object]]) -> bool:
-    """Return whether what is inside of a module says more than its name; equal blocks are one group."""
+    """Return whether the submodules say more than the name of the module; equal blocks are one group."""
     return share > NEARLY_ALL or (share > MOST and any(len(group) > 1 for group in inside))
 
 

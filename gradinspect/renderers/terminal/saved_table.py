@@ -82,7 +82,7 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
     """
     page = Page(width=width, unicode=unicode)
     folded, holding, num_shown, table = _folded_table(rows, page, top, by_line=True)
-    if "source" in table.dropped:  # what only lines tell apart would stand there twice
+    if "source" in table.dropped:  # rows that differ only in their line would appear twice
         folded, holding, num_shown, table = _folded_table(rows, page, top, by_line=False)
     lines = table.lines()
     yield next(lines)
@@ -121,7 +121,7 @@ def _number(folded: Iterable[AlikeRows]) -> int:
 
 
 def _with_times(alike: AlikeRows, sign: str) -> SavedRow:
-    """Write how many a row stands for behind the shape of each."""
+    """Write after each shape how many tensors its row stands for."""
     row = replace(alike.row, status=None) if alike.row.status == "live" else alike.row
     return (
         row if alike.times == 1 else replace(row, value=f"{row.value.partition(' strides ')[0]} {sign}{alike.times:,}")
@@ -156,7 +156,7 @@ class _Column(NamedTuple):
 
 
 class _Table:
-    """Chooses what is said, so that the rows fit.
+    """Chooses how to shorten rows so that they fit.
 
     NOTE [Rows that say the same]
     There may be a million rows, and most say the same as others, but for the number of their node. So rows are

@@ -155,7 +155,7 @@ def _dotted_cuts(name: str, head: str, num_cells: int, ellipsis: str) -> list[st
 
 
 def _shared_head(names: Iterable[str]) -> str:
-    """Return the first parts that all of several names have in common, with their point: `model.`."""
+    """Return the parts that several names all begin with, with the dot after them: `model.`."""
     split = [name.split(".")[:-1] for name in names]
     same = takewhile(lambda parts: len(set(parts)) == 1, zip(*split, strict=False)) if len(split) > 1 else ()
     return "".join(f"{parts[0]}." for parts in same)
@@ -308,7 +308,7 @@ def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
 
 
 def _say_briefly(parts: list[Part], excess: int) -> int:
-    """Say parts briefly until the excess is gone, and keep what they were as their brief form; return the excess."""
+    """Shorten parts until the line fits, and keep the full text as their brief form; return the excess that is left."""
     for index, part in sorted(enumerate(parts), key=lambda entry: entry[1].is_brief_last):
         if excess > 0 and part.brief:
             parts[index] = part._replace(text=part.brief, brief=part.text)
@@ -317,7 +317,7 @@ def _say_briefly(parts: list[Part], excess: int) -> int:
 
 
 def _say_whole(parts: list[Part], excess: int) -> int:
-    """Say parts whole again where what was dropped after them has made room; return the excess."""
+    """Write parts in full again if what was dropped since has made room; return the excess that is left."""
     for index, part in sorted(enumerate(parts), key=lambda entry: not entry[1].is_brief_last):
         more = cell_len(part.brief) - cell_len(part.text)
         if more > 0 and excess + more <= 0:

@@ -6,7 +6,7 @@ from gradinspect.checks.facts.value_flow import DetachCause
 
 
 class DetachRemedy(NamedTuple):
-    """What to say of one cause; `{op}` is the operator, `{where}` its line, `{used}` the line that read the result."""
+    """What to say about one cause; `{op}` is the operator, `{where}` its line, `{used}` the line that reads it."""
 
     why: str
     remedy: str

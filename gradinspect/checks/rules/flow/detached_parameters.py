@@ -79,7 +79,7 @@ def detached_words(group: SameCause) -> tuple[str, str]:
 
 
 def _without_leaf(forced: Frame | None) -> str:
-    """Say how not to make a leaf: a line that does nothing else goes, one that computes something stays."""
+    """Say how to avoid making a leaf: drop a line that does nothing else, keep one that computes something."""
     code = "" if forced is None else forced.code.strip()
     words = [] if _ONLY_FORCES.fullmatch(code) else _MAKES_LEAF.findall(code)
     return f"Leave out {listed(words)} at {line_of(forced)}" if words else f"Delete {line_of(forced)}"
@@ -133,7 +133,7 @@ def _copied(one: MissingGradient) -> str:
 
 
 def _stay_in_torch(one: MissingGradient, code: str) -> str | None:
-    """Say how to do without the number, and without the tensor that is made of it later."""
+    """Say how to avoid the number, and the tensor that is made from it later."""
     is_method = one.op in ("item", "tolist")
     way = way_to_array(code) if one.op == "numpy" else ""
     stay = "Remove .{op}() at {where}" if is_method else "Keep the tensor at {where}"
@@ -185,7 +185,7 @@ def _soft(code: str) -> str:
 
 
 def _escaped(code: str) -> str:
-    """Let code pass through a format."""
+    """Escape the braces of code for str.format()."""
     return code.replace("{", "{{").replace("}", "}}")
 
 

@@ -1,4 +1,4 @@
-"""Functions that return their result, and whose result nobody takes."""
+"""Calls of functions that return their result, where the result is thrown away."""
 
 import ast
 from collections.abc import Iterator

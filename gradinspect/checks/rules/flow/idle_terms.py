@@ -42,7 +42,7 @@ IDLE = Rule(
 
 
 def idle_findings(fact: IdleTerm) -> Iterator[Finding]:
-    """Say what cut the term off."""
+    """Say what detached the term."""
     cause = DETACH_REMEDIES[fact.cause]
     where, term = line_of(fact.cut), line_of(fact.term)
     yield IDLE.finding(

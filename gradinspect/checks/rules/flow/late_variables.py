@@ -1,4 +1,4 @@
-"""Functions of a loop that all use what its variable was last."""
+"""Functions made in a loop that all use the last value of its variable."""
 
 from collections.abc import Iterator
 

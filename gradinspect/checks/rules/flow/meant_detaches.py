@@ -1,4 +1,4 @@
-"""Lines on which detach() is meant, or one of several: no remedy is sure, so the question that decides is asked."""
+"""Lines on which a detach() may be intended: no remedy is certain, so the finding asks the question that decides."""
 
 import ast
 

@@ -1,7 +1,7 @@
 """Sums in which a tensor cancels: z + (q - z) is q, so no gradient comes back to z.
 
-Only where a difference is added to something: (mean + noise) - mean is what the density of a sample is made of, and the
-mean cancels there by right.
+Reported only where a difference is added to something: (mean + noise) - mean occurs in the density of a sample, where
+the mean is meant to cancel.
 """
 
 import ast
@@ -23,7 +23,7 @@ MAX_SUMS = 4  # that contain a difference: the terms are counted in each
 
 
 def cancelled_findings(starts: BackwardStarts) -> Iterator[Finding]:
-    """Find the smallest sums that a tensor with a graph enters as often with a plus as with a minus."""
+    """Find the smallest sums to which a tensor with a graph is added as often as it is subtracted."""
     graph = starts.graph
     differences = nodes_named(graph, "SubBackward0")
     readers = consumers(graph) if differences else {}

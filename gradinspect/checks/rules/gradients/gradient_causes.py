@@ -13,7 +13,7 @@ _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Cause(NamedTuple):
-    """Why nodes of some classes do what they do, and what helps."""
+    """Why nodes of some classes return such gradients, and the remedy."""
 
     classes: tuple[str, ...]  # "Sqrt", of SqrtBackward0
     why: str

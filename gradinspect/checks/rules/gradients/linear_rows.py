@@ -1,9 +1,9 @@
-"""Linear layers one behind the other without an activation function, which together are one linear layer.
+"""Consecutive linear layers without an activation function, which together are one linear layer.
 
 NOTE [Linear on purpose]
-A row of which a layer is narrower than both ends is a matrix of lower rank: a linear autoencoder, a factorization,
-LoRA. A part of a model without an activation function may be anything: only a model is reported of which all parameters
-are in the row, so that what it makes of its data is linear. Two layers are often a demonstration.
+A row with a layer narrower than both of its ends is a matrix of low rank: a linear autoencoder, a factorization, LoRA.
+Part of a model may lack activation functions for many reasons, so a model is reported only if all of its parameters are
+in the row: then its output is a linear function of its data. Two layers are often a demonstration.
 """
 
 from collections.abc import Iterator

@@ -107,7 +107,7 @@ def is_smooth_power(node: Node) -> bool:
 
 
 def _may_be_masked(graph: Graph, number: int) -> bool:
-    """Return whether a node is no softmax, or one whose input was masked."""
+    """Return whether a node is not a softmax, or is one whose input was masked."""
     node = graph.nodes[number]
     made = made_input(graph, node)
     return operator_of(node) not in SOFTMAX or (made is not None and operator_of(made.node) in _MASKS)

@@ -1,11 +1,11 @@
-"""Gradients that a row of activation functions makes smaller and smaller, until next to nothing is left.
+"""Gradients that vanish along a row of activation functions.
 
 NOTE [Rows of activations]
-What each activation function receives and returns was measured. Of all ways from the loss to a node the one with the
-fewest activations counts, so a connection that skips a block is no row, and neither are the steps of a recurrent
-network, whose weights are also read by the last one. What came in at the near end is compared with what went out at the
-far end; the size of the loss does not matter for that. SGD moves weights as much less as their gradient is smaller.
-Other optimizers make up for that, until the gradient is in the range of rounding errors.
+What each activation function receives and returns was measured. Of all paths from the loss to a node the one with the
+fewest activations counts, so a block that a connection skips is not a row, and neither are the steps of a recurrent
+network, whose weights the last step reads too. The gradient that enters at the near end is compared with the one that
+leaves at the far end, so the scale of the loss does not matter. The updates of SGD shrink with the gradient. Other
+optimizers rescale it, until it is in the range of rounding errors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -73,14 +73,14 @@ class ActivationRow(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """What is known of the ways from the loss to a node, before and after it."""
+    """What is known about the paths from the loss to a node, before and after it."""
 
     num_activations: int
-    came: float | None  # at the first activation, the least of all ways
+    came: float | None  # at the first activation, the least of all paths
 
 
 def vanishing_findings(ended: BackwardEnded) -> Iterator[Finding]:
-    """Report the end of a row behind which parameters get next to nothing."""
+    """Report the end of a row behind which parameters get almost no gradient."""
     graph = ended.graph
     activations = frozenset(nodes_named(graph, ACTIVATIONS))
     without_leaf: set[int] = set()  # nodes behind which there is none of their own; of a long recurrence, nearly all
@@ -103,7 +103,7 @@ JUDGE = Judge(BackwardEnded, vanishing_findings)
 
 
 def _rows(graph: Graph, activations: frozenset[int]) -> Iterator[ActivationRow]:
-    """Yield the ends of rows that leave at most what SGD makes nothing of, the nearest first."""
+    """Yield the ends of rows that leave too little for SGD, the nearest first."""
     ran = {one.node: one for one in gradients_of(graph).nodes}
     ways: dict[int, _Way] = {root.node: _Way(0, None) for root in graph.roots}
     for number, node in enumerate(graph.nodes):  # in topological order
@@ -121,7 +121,7 @@ def _rows(graph: Graph, activations: frozenset[int]) -> Iterator[ActivationRow]:
 
 
 def _through(way: _Way, ran: NodeGradients | None) -> _Way:
-    """Return a way that leads through an activation."""
+    """Extend a path by an activation."""
     came = way.came if way.num_activations or ran is None else arriving_norm(ran)
     return _Way(way.num_activations + 1, came)
 
@@ -131,7 +131,7 @@ def _returned(ran: Mapping[int, NodeGradients], number: int) -> float | None:
 
 
 def _nearest(known: _Way | None, other: _Way) -> _Way:
-    """Return what two ways to a node have in common: the fewest activations, and the least gradient."""
+    """Merge two paths to a node: keep the fewest activations, and the smallest gradient."""
     if known is None:
         return other
     came = None if known.came is None or other.came is None else min(known.came, other.came)

@@ -1,4 +1,4 @@
-"""Why a node lets no gradient through, where that shows from what stands around it in the graph."""
+"""Why a node lets no gradient through, where the nodes around it show the reason."""
 
 from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.findings import line_of, place_of

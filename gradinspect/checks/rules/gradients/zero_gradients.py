@@ -200,7 +200,7 @@ def _cancelled(graph: Graph) -> Iterator[GradientNote]:
 
 
 def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
-    """Find squashing nodes that return next to nothing, with the parameters that get a gradient from nowhere else.
+    """Find saturating nodes that return almost nothing, with the parameters that get a gradient from nowhere else.
 
     The text of each is what it received and what it returned.
     """

@@ -1,9 +1,9 @@
-"""A value that one iteration hands on to the next with its graph: a hidden state, a running sum. Where to detach it.
+"""A value that one iteration passes to the next with its graph: a hidden state, a running sum. Where to detach it.
 
 NOTE [Carried or shared]
 A new node reads what an old one made, and an earlier backward went through the old one. If the line that made the old
 one has run again since, or stands after the line that reads its value, each iteration makes the value for the next one:
-it is carried, and the cure is `detach()` at the end of an iteration. If not, the value was computed once, before the
+it is carried, and the remedy is `detach()` at the end of an iteration. If not, the value was computed once, before the
 loop or before both losses.
 """
 

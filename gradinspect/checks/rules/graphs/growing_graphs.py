@@ -125,7 +125,7 @@ def _joined(  # everything about one join
 
 
 def _alike(holders: Sequence[KeptHistory]) -> list[list[KeptHistory]]:
-    """Part what keeps graphs by whether the lines are known that store them, or that make them.
+    """Split what keeps graphs by whether the lines that store or make them are known.
 
     The losses, scores and sums of one evaluation are one mistake, in as many places.
     """

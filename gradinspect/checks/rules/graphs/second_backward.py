@@ -104,7 +104,7 @@ def _why(  # what the sentence names
     freed: Sequence[Node],
     kept: StoredLine | None,
 ) -> str:
-    """Say which value brings the old graph along, and then what has been freed of it."""
+    """Name the value that leads into the old graph, and then what was freed there."""
     if call is None:
         return f"What {freed[0].name} saved has been freed, by a backward before the observed ones."
     made = sum(node.leaf is None for node in graph.nodes)

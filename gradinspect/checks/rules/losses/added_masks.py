@@ -1,4 +1,4 @@
-"""What is to hide scores from a softmax, and hides none."""
+"""Masks that are meant to hide scores from a softmax, and hide none."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The last sequence of a batch in the place of the last step of each: an RNN without batch_first."""
+"""The last sequence of a batch instead of the last step of each: an RNN without batch_first."""
 
 from collections.abc import Iterator
 

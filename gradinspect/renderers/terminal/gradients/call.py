@@ -322,7 +322,7 @@ def _names_inside(rows: Sequence[FoldedFlow], model: str) -> Iterator[str]:
 
 
 def _beginnings(path: str) -> tuple[str, ...]:
-    """Return how modules in a module begin, and those beside a Sequential of a block: `h.0.seq.`, `h.0.`."""
+    """Return the prefixes of submodules, and of modules beside a Sequential of a block: `h.0.seq.`, `h.0.`."""
     block, _, name = path.rpartition(".")
     return (f"{path}.",) if not block or name.isdigit() else (f"{path}.", f"{block}.")
 

@@ -43,7 +43,7 @@ class TimelinePage(Page):
             yield Text(f"{format_count(len(rows) - len(rows[:max_rows]), 'more node')}: --full", "dim")
 
     def _devices(self, timeline: Timeline) -> Iterator[Text]:
-        """Say what the times are those of, if not all was done by the CPU."""
+        """Say what was timed, if not everything ran on the CPU."""
         if timeline.synchronized:
             devices = ", ".join(timeline.synchronized)
             yield from self.wrapped(

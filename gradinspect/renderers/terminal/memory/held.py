@@ -95,7 +95,7 @@ class MemoryPage(Page):
         yield from self.wrapped(f"{own} {where}; which lines: --by line")
 
     def _with_ranges(self, rows: Sequence["_ModuleRow"], num_figures: int) -> list[str]:
-        """Write behind the names of modules that are one row the least and the most of one, where that leaves bars."""
+        """After the name of a folded row, write the least and the most of one module, if the bars still fit."""
         room = self.width - num_figures * (BYTES_CELLS + len(GAP)) - SHARE_CELLS - len(GAP) - MIN_BAR_CELLS
         ranged = [
             f"{name}{GAP}{format_bytes_between(*module.between)}" if module.is_ranged else name

@@ -115,7 +115,7 @@ class PlanPage(Page):
         shown = _shown(search.fitting) if search.fitting else _down_to(search.lowest, search.front)
         shown = tuple(outcome for outcome in shown if outcome.plan.changes)
         if not shown or shown == (first,):
-            return  # all is said
+            return  # nothing to add
         described = [descriptions_of(outcome.plan, self.times_sign) for outcome in shown]
         shared = [each for each in described[0] if all(each in others for others in described)] if shown[1:] else []
         yield Text()
@@ -168,7 +168,7 @@ def _pastes(report: PlanReport, outcome: PlanOutcome, times: str) -> list[tuple[
 
 
 def _shown(fitting: tuple[PlanOutcome, ...]) -> tuple[PlanOutcome, ...]:
-    """Choose the cheapest plans, with one that moves something, if there is one: what that costs is not known."""
+    """Choose the cheapest plans, and one that moves tensors, if there is one: the cost of moving is not known."""
     first = next((outcome for outcome in fitting if outcome.moved_bytes), None)
     if first is None or first in fitting[:MAX_PLANS]:
         return fitting[:MAX_PLANS]
@@ -176,7 +176,7 @@ def _shown(fitting: tuple[PlanOutcome, ...]) -> tuple[PlanOutcome, ...]:
 
 
 def _down_to(lowest: PlanOutcome, front: tuple[PlanOutcome, ...]) -> tuple[PlanOutcome, ...]:
-    """Choose the dearest plans of a front, with the one that needs least."""
+    """Choose the most expensive plans of a front, and the one that needs least."""
     last = front[-MAX_PLANS:]
     return last if lowest in last else (*last[1:], lowest)
 

@@ -31,7 +31,7 @@ _ROUNDING = (  # by `rounding_of`
 
 
 def saving(plain: PlanOutcome, outcome: PlanOutcome) -> str:
-    """Say how much less there is at the peak, and as backward begins."""
+    """Say how much is saved at the peak, and when backward begins."""
     saved = plain.peak_bytes - outcome.peak_bytes
     held = plain.held_bytes - outcome.held_bytes
     share = f", {saved / plain.peak_bytes:.0%}" if plain.peak_bytes else ""
@@ -40,7 +40,7 @@ def saving(plain: PlanOutcome, outcome: PlanOutcome) -> str:
 
 
 def cost(plain: PlanOutcome, outcome: PlanOutcome) -> str:
-    """Say how much more there is to compute and to move, and what becomes of gradients."""
+    """Say how much more is computed and moved, and how gradients change."""
     ratio = flops_ratio(outcome, plain)
     more = 0 if ratio is None else round(100 * (ratio - 1))
     work = "" if ratio is None else f"{more}% more FLOPs" if more > 0 else "no more FLOPs"
@@ -53,7 +53,7 @@ def moving(outcome: PlanOutcome) -> str:
 
 
 def notes_of(report: PlanReport) -> Iterator[str]:
-    """Say what the figures are of, and what they leave out."""
+    """Say what the figures count, and what they leave out."""
     if report.search.fitting:
         yield from search_notes(report)
     yield from report.search.refused
@@ -90,7 +90,7 @@ def search_notes(report: PlanReport) -> Iterator[str]:
 
 
 def _not_tried(report: PlanReport) -> str:
-    """Say what was not tried, and why; "" if that is nothing. Options are named only where nothing fits."""
+    """Say what was not tried, and why; "" if everything was. Options are named only where nothing fits."""
     options = [] if report.splits or report.search.fitting else [_NOT_SPLIT]
     options += [] if report.offloads or report.search.fitting else [_NOT_OFFLOADED]
     steps = [f"steps inside backward: {report.stepping_refused}"] if report.stepping_refused else []
