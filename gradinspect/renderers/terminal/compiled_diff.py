@@ -110,9 +110,26 @@ class CompiledDiffPage(Page):
             values = format_count(diff.num_compared, "value")
             yield from self.wrapped(f"No difference but rounding: {values}, {graphs}, {off}.", "bold green")
             return
+        compared = format_count(diff.num_compared, "value")
+        if not diff.differences:
+            equal = f"{compared} {'is' if diff.num_compared == 1 else 'are'} equal but for rounding, {graphs}"
+            yield from self.wrapped(f"Different: {_other_differences(diff)}. {equal}.", "bold")
+            return
         verb = "differs" if len(diff.differences) == 1 else "differ"
-        some = f"{len(diff.differences):,} of {format_count(diff.num_compared, 'value')} {verb}"
-        yield from self.wrapped(f"{some} by more than rounding, {graphs}.", "bold")
+        yield from self.wrapped(
+            f"{len(diff.differences):,} of {compared} {verb} by more than rounding, {graphs}.", "bold"
+        )
+
+
+def _other_differences(diff: CompiledDiff) -> str:
+    """Say what differs beside the values that both runs have."""
+    roles = {one.role for one in diff.one_sided}
+    words = [
+        ("the number of backward calls", diff.num_eager_calls != len(diff.calls)),
+        ("which values there are, or their shapes", bool(roles - {"memory"})),
+        ("which tensors share memory", "memory" in roles),
+    ]
+    return ", ".join(word for word, applies in words if applies)
 
 
 def goes_on_sentence(diff: CompiledDiff) -> str:
