@@ -4,6 +4,7 @@ What comes in: a `CompiledDiff`. What goes out: lines of `rich.text.Text`, none 
 """
 
 from collections.abc import Iterator, Sequence
+from math import isinf
 
 from rich.text import Text
 
@@ -71,10 +72,9 @@ class CompiledDiffPage(Page):
         yield Text(f"{'':10}{'':{room}}{GAP}{'off by':>{COLUMNS[0]}}{'rounding':>{COLUMNS[1]}}", "bold")
         for name, group in zip(names, shown, strict=True):
             worst = max(group, key=lambda one: one.value.relative)
-            off = "NaN or Inf" if worst.value.num_odd else f"{worst.value.relative:.1e}"
             rounding = f"{max(one.rounding for one in group):.1e}"
             role = worst.value.role
-            yield Text(f"{role:10}{self.visible(name):{room}}{GAP}{off:>{COLUMNS[0]}}{rounding:>{COLUMNS[1]}}")
+            yield Text(f"{role:10}{self.visible(name):{room}}{GAP}{_off(worst):>{COLUMNS[0]}}{rounding:>{COLUMNS[1]}}")
         if len(groups) > len(shown):
             yield Text(f"and {len(groups) - len(shown):,} more rows: --full", "dim")
 
@@ -156,6 +156,12 @@ def operator_sentence(found: OperatorValue) -> str:
 
 def _kind(one: CompiledValueDiff) -> tuple[object, ...]:
     return one.value.call, one.value.role, one.value.shape
+
+
+def _off(one: CompiledValueDiff) -> str:
+    if one.value.num_odd:
+        return "NaN or Inf"
+    return "0 in eager" if isinf(one.value.relative) else f"{one.value.relative:.1e}"
 
 
 def _name(group: Sequence[CompiledValueDiff]) -> str:

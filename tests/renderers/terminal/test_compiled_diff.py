@@ -120,6 +120,14 @@ def test_operators_that_were_not_compared_are_said_to_be() -> None:
     assert "The line is not known" not in screen(drawn)
 
 
+def test_what_is_zero_in_eager_has_no_norm_to_compare_with() -> None:
+    """So it is off by no part of it."""
+    other = difference("a", 0.1)
+    found = diff(replace(other, value=replace(other.value, norm=0.0)))
+
+    assert screen(found).splitlines()[4].split() == ["gradient", "a", "0", "in", "eager", "3.0e-07"]
+
+
 def test_equal_values_that_share_other_memory() -> None:
     """No value differs, so none is counted as different."""
     lost = OneSided("memory", "flat and x", "shared only in eager")
