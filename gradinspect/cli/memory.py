@@ -29,7 +29,7 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.options.user_source import source_reader
-from gradinspect.cli.options.whole_steps import check_can_run_again
+from gradinspect.cli.options.whole_steps import check_can_run_again, check_runs_alone
 from gradinspect.cli.output.console import can_print_unicode, output_console, print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
@@ -153,6 +153,7 @@ def _print_budgets(request: Request, without: Mapping[str, object], output_forma
     if option is not None:
         raise GradInspectError(f"'{option}' cannot be combined with '--compiled'.", "Remove one of them.")
     check_can_run_again(request, "--compiled")
+    check_runs_alone("--compiled")
     found = compare_budgets(request)
     match output_format:
         case "table":

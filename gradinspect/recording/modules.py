@@ -122,7 +122,8 @@ def name_parameters_of_calls(recorder: Recorder, names: Names, leaves: Sequence[
 class CalledPaths:
     """Paths of modules within those that call them: `h.3.act` where `h.3` calls `h.0.act`, which the blocks share.
 
-    So a block has what its own calls make, also of a module without a path, which was made in forward.
+    So a block has what its own calls make, also of a module without a path, which was made in forward. One that has
+    parameters keeps its own path, which is that of their gradients and states: what a loss calls is the model's head.
     """
 
     def __init__(self, recorder: Recorder, names: Names) -> None:
@@ -153,7 +154,7 @@ class CalledPaths:
 
     def _within(self, place: int, caller: int) -> str:
         path = self._paths.own(place)
-        if caller == NOWHERE:
+        if caller == NOWHERE or self._has_parts_and_path(place):
             return path
         outer, own = self._known[caller], self._paths.own(caller)
         if not outer or not path:
@@ -161,6 +162,11 @@ class CalledPaths:
         if path.startswith(f"{own}."):
             return outer + path[len(own) :]
         return f"{outer}.{path.rpartition('.')[2] if own else path}"
+
+    def _has_parts_and_path(self, place: int) -> bool:
+        module = self._recorder.without_wrapper(_window(self._recorder, place).module)
+        has_parts = module in self._recorder.kept_names.with_parts
+        return has_parts and self._recorder.module_path(module, self._names) is not None
 
 
 def called_around(recorder: Recorder, place: int) -> set[int]:

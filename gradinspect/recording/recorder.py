@@ -404,6 +404,13 @@ class Recorder:
             return names.module_paths.get(id(module))
         return names.gone_paths.get(number, self.kept_names.path_of(number))
 
+    def keep_paths(self, names: Names) -> None:
+        """Keep the paths that names have of called modules, for when these are gone."""
+        for number, reference in enumerate(list(self.modules)):
+            module = reference()
+            if module is not None and id(module) in names.module_paths:
+                names.gone_paths.setdefault(number, names.module_paths[id(module)])
+
     def class_name(self, number: int) -> str:
         """Return the class of a called module, even if it is gone; a wrapper of torch.compile has no own."""
         return self._class_names[self.without_wrapper(number)]

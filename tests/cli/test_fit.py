@@ -168,6 +168,44 @@ def test_a_model_that_ends_with_its_step_is_named_and_counted(tmp_path: Path) ->
     assert {group["label"] for group in figures["groups"]} <= {"layer", "(model itself)", "(outside modules)"}
 
 
+TWO_MODELS = """
+import torch
+from torch import nn
+class Loss(nn.Module):
+    def __init__(self, head):
+        super().__init__()
+        self.head = head
+    def forward(self, hidden, labels):
+        return nn.functional.cross_entropy(self.head(hidden), labels)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(16, 16), nn.Linear(16, 16)
+    def forward(self, x):
+        return self.body(x).relu()
+def main():
+    net = Net()
+    criterion = Loss(net.head)
+    optimizer = torch.optim.SGD(net.parameters())
+    for _ in range(3):
+        criterion(net(torch.randn(64, 16)), torch.randint(16, (64,))).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+main()
+"""
+
+
+def test_models_of_a_function_keep_their_names_when_it_has_ended(tmp_path: Path) -> None:
+    """Each module is one row, also one that a loss has from the model."""
+    (tmp_path / "train.py").write_text(TWO_MODELS)
+    done = gradinspect("fit", "train.py", "--format", "json", "--by", "module", cwd=tmp_path)
+    groups = json.loads(done.stdout)["groups"]
+
+    assert sorted(group["label"] for group in groups) == [
+        "(outside modules)", "criterion", "net", "net.body", "net.head",
+    ]  # fmt: skip
+
+
 PRINTS = """
 import torch
 weight = torch.ones(3, requires_grad=True)

@@ -7,7 +7,7 @@ from torch import nn
 
 from gradinspect.graph import ModuleCall
 from gradinspect.recording.capture import Moment, record_graph
-from gradinspect.recording.modules import PathsOfCalls, assign_modules, called_around
+from gradinspect.recording.modules import CalledPaths, PathsOfCalls, assign_modules, called_around
 from gradinspect.recording.names.names import Names
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
@@ -176,3 +176,42 @@ def test_a_module_of_a_list_has_one_name_at_each_call() -> None:
     paths = PathsOfCalls(recorder, names)
 
     assert [paths.of(place) for place in range(5)] == ["", "Linear", "Linear#2", "Linear#2", "first"]
+
+
+def test_a_shared_module_with_parameters_keeps_its_path_wherever_it_is_called() -> None:
+    """Its parameters have that one; what a shared module without them makes belongs to the block that calls it."""
+
+    class Calling(nn.Module):
+        def __init__(self, *parts: nn.Module) -> None:
+            super().__init__()
+            self.first, self.second = parts
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.second(self.first(x))
+
+    head, act = nn.Linear(3, 3), nn.ReLU()
+    model, loss = Calling(head, act), Calling(head, act)
+    recorder, names = Recorder(), Names()
+    with recorder:
+        loss(model(torch.randn(2, 3)))
+    for prefix, root in (("model", model), ("loss", loss)):
+        names.add_module([("", root), ("first", head), ("second", act)], [], prefix)
+    paths = CalledPaths(recorder, names)
+
+    assert [paths.of(place) for place in range(6)] == [
+        "model", "model.first", "model.second", "loss", "model.first", "loss.second",
+    ]  # fmt: skip
+
+
+def test_paths_are_kept_until_a_model_is_gone() -> None:
+    """With the name of its variable, which the model itself does not know."""
+    recorder, names = Recorder(), Names()
+    model = nn.Sequential(nn.Linear(3, 3))
+    with recorder:
+        model(torch.randn(2, 3))
+    names.add_module([("", model), ("0", model[0])], [], "model")
+    recorder.keep_paths(names)
+    names.module_paths.clear()
+    del model
+
+    assert [recorder.module_path(number, names) for number in range(2)] == ["model", "model.0"]

@@ -10,6 +10,7 @@ from factories import graph, leaf, op, saved
 
 from gradinspect.graph import Storage
 from gradinspect.renderers.html.page import render_html
+from gradinspect.units import format_bytes
 
 pytestmark = pytest.mark.slow
 
@@ -254,6 +255,24 @@ def test_what_keeps_a_storage_alive_is_lit(browser: Any, tmp_path: Path) -> None
     page.close()
 
     assert sorted(lit) == ["0", "2"]
+
+
+def test_bytes_are_those_of_the_terminal_to_the_digit(browser: Any, tmp_path: Path) -> None:
+    """Also half-way between two digits, where JavaScript alone would round up."""
+    half = 42 * 1024 + 256
+    kept = graph(
+        op("MulBackward0", 1, saved=(saved("_saved_self", 2, storage=0),)), leaf("w", 2),
+        storages=(Storage(num_bytes=half),),
+    )  # fmt: skip
+    file = tmp_path / "half.html"
+    file.write_text(render_html(kept), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    text = page.locator('[data-item="0"]').text_content()
+    page.close()
+
+    assert format_bytes(half) == "42.2 KiB"
+    assert "42.2 KiB" in text
 
 
 def test_edges_have_the_names_of_arguments(seen: Seen) -> None:

@@ -1,9 +1,10 @@
 """What a step of a compiled program computes otherwise than in eager: the verdict of `check --compiled`."""
 
 from collections.abc import Iterator
+from math import isinf
 from typing import Final
 
-from gradinspect.analyses.diff.compiled import CompiledDiff, Role, region_words
+from gradinspect.analyses.diff.compiled import CompiledDiff, CompiledValueDiff, Role, region_words
 from gradinspect.checks.findings import BACKWARD, Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.units import format_count
@@ -119,15 +120,22 @@ def _what(diff: CompiledDiff) -> str:
         some = [one for one in diff.differences if one.value.role == role]
         if some:
             worst = max(some, key=lambda one: one.value.relative)
-            off = "NaN or Inf" if worst.value.num_odd else f"off by {worst.value.relative:.1e} of its norm"
             more = f", and {format_count(len(some) - 1, 'other')}" if len(some) > 1 else ""
             name = words if worst.value.name.partition(" ")[0] == role else f"{words} {worst.value.name}"
-            parts.append(f"{name} is {off} where rounding makes {worst.rounding:.1e}{more}")
+            parts.append(f"{name} is {_off(worst)}{more}")
     parts += [f"the {one.words}" for one in diff.one_sided[:3]]
     if diff.num_eager_calls != len(diff.calls):
         calls = format_count(len(diff.calls), "backward call")
         parts.append(f"it makes {calls}, in eager {diff.num_eager_calls:,}")
     return f"Under torch.compile {'; '.join(parts)}."
+
+
+def _off(one: CompiledValueDiff) -> str:
+    """Say how far a value is off; one that is 0 in eager has no norm to compare with."""
+    if not one.value.num_odd and isinf(one.value.relative):
+        return "0 in eager only"
+    off = "NaN or Inf" if one.value.num_odd else f"off by {one.value.relative:.1e} of its norm"
+    return f"{off} where rounding makes {one.rounding:.1e}"
 
 
 def _where(diff: CompiledDiff) -> Iterator[str]:

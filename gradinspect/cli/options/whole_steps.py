@@ -7,6 +7,7 @@ import typer
 
 from gradinspect.cli.options.help import RUN
 from gradinspect.errors import GradInspectError
+from gradinspect.ranks.job import this_job
 from gradinspect.request import Request
 from gradinspect.source import STDIN, CaptureFile, Script
 from gradinspect.units import parse_bytes
@@ -32,6 +33,20 @@ def check_can_run_again(request: Request, what: str) -> None:
         )
     if request.source == Script(STDIN):
         raise GradInspectError(f"'-' can be read only once, and '{what}' runs it several times.", "Give a file.")
+
+
+def check_runs_alone(what: str) -> None:
+    """Check that this process is no rank of a job of several: they meet once, in the first of several runs.
+
+    Raises:
+        GradInspectError: It is one.
+    """
+    job = this_job()
+    if job is not None:
+        raise GradInspectError(
+            f"'{what}' runs the program several times, and the {job.num_ranks} ranks of this job can meet only once.",
+            "Start one rank: torchrun --nproc-per-node 1.",
+        )
 
 
 def size_of(option: str, text: str) -> int:

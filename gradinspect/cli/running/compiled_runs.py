@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from gradinspect.analyses.diff.compiled import STAGES, UNCUT, CompiledDiff, StepValues, judge, stages_before
-from gradinspect.cli.options.whole_steps import check_can_run_again
+from gradinspect.cli.options.whole_steps import check_can_run_again, check_runs_alone
 from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
@@ -49,6 +49,7 @@ def check_is_comparable(request: Request, without: Mapping[str, object]) -> None
     if extra is not None:
         raise GradInspectError(f"'{extra}' has no effect with '--compiled'.", "Remove one of them.")
     check_can_run_again(request, "--compiled")
+    check_runs_alone("--compiled")
     if request.eager or request.fake:
         option = "--eager" if request.eager else "--fake"
         raise GradInspectError(f"'{option}' cannot be combined with '--compiled'.", "Remove one of them.")

@@ -63,6 +63,7 @@ class Purposes:
             found = variables()
             called = self._recorder.called_modules()
             names = collect_names(leaves, called, found, self._recorder.kept_names.gone())
+            self._recorder.keep_paths(names)  # a model that a function has made is gone when the record is made
             self.names = names
             self._take_names(names)
             modules = [variable.value for variable in found if isinstance(variable.value, torch.nn.Module)]

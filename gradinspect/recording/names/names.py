@@ -70,7 +70,7 @@ class Names:
         self.inputs: frozenset[int] = frozenset()  # storage keys of the tensors that models were given
         self.module_paths: dict[int, str] = {}
         self.uncompiled: list[str] = []  # paths of modules of which `module.compile()` finds nothing to compile
-        self.gone_paths: dict[int, str] = {}  # recorder's number of a module that is gone -> path
+        self.gone_paths: dict[int, str] = {}  # recorder's number of a module that is gone, or may soon be -> path
         self.model_name = "model"  # of the module whose path is ""
         self._leaves: dict[int, LeafName] = {}
 

@@ -29,10 +29,13 @@ function svg(tag, attributes = {}, ...children) {
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
+/** One digit, as Python writes it: a tie goes to the even one. */
+const oneDigit = (count) => (count % 1 === 0.25 ? count - 0.05 : count).toFixed(1);
+
 function formatBytes(count) {
   let unit = 0;
-  while ((unit ? Number(count.toFixed(1)) : count) >= 1024 && unit < units.length - 1) { count /= 1024; unit += 1; }
-  return `${unit ? count.toFixed(1) : count} ${units[unit]}`;
+  while ((unit ? Number(oneDigit(count)) : count) >= 1024 && unit < units.length - 1) { count /= 1024; unit += 1; }
+  return `${unit ? oneDigit(count) : count} ${units[unit]}`;
 }
 
 /** FLOPs with a decimal prefix. */

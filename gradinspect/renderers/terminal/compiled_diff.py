@@ -4,6 +4,7 @@ What comes in: a `CompiledDiff`. What goes out: lines of `rich.text.Text`, none 
 """
 
 from collections.abc import Iterator, Sequence
+from math import isinf
 
 from rich.text import Text
 
@@ -71,10 +72,9 @@ class CompiledDiffPage(Page):
         yield Text(f"{'':10}{'':{room}}{GAP}{'off by':>{COLUMNS[0]}}{'rounding':>{COLUMNS[1]}}", "bold")
         for name, group in zip(names, shown, strict=True):
             worst = max(group, key=lambda one: one.value.relative)
-            off = "NaN or Inf" if worst.value.num_odd else f"{worst.value.relative:.1e}"
             rounding = f"{max(one.rounding for one in group):.1e}"
             role = worst.value.role
-            yield Text(f"{role:10}{self.visible(name):{room}}{GAP}{off:>{COLUMNS[0]}}{rounding:>{COLUMNS[1]}}")
+            yield Text(f"{role:10}{self.visible(name):{room}}{GAP}{_off(worst):>{COLUMNS[0]}}{rounding:>{COLUMNS[1]}}")
         if len(groups) > len(shown):
             yield Text(f"and {len(groups) - len(shown):,} more rows: --full", "dim")
 
@@ -110,9 +110,26 @@ class CompiledDiffPage(Page):
             values = format_count(diff.num_compared, "value")
             yield from self.wrapped(f"No difference but rounding: {values}, {graphs}, {off}.", "bold green")
             return
+        compared = format_count(diff.num_compared, "value")
+        if not diff.differences:
+            equal = f"{compared} {'is' if diff.num_compared == 1 else 'are'} equal but for rounding, {graphs}"
+            yield from self.wrapped(f"Different: {_other_differences(diff)}. {equal}.", "bold")
+            return
         verb = "differs" if len(diff.differences) == 1 else "differ"
-        some = f"{len(diff.differences):,} of {format_count(diff.num_compared, 'value')} {verb}"
-        yield from self.wrapped(f"{some} by more than rounding, {graphs}.", "bold")
+        yield from self.wrapped(
+            f"{len(diff.differences):,} of {compared} {verb} by more than rounding, {graphs}.", "bold"
+        )
+
+
+def _other_differences(diff: CompiledDiff) -> str:
+    """Say what differs beside the values that both runs have."""
+    roles = {one.role for one in diff.one_sided}
+    words = [
+        ("the number of backward calls", diff.num_eager_calls != len(diff.calls)),
+        ("which values there are, or their shapes", bool(roles - {"memory"})),
+        ("which tensors share memory", "memory" in roles),
+    ]
+    return ", ".join(word for word, applies in words if applies)
 
 
 def goes_on_sentence(diff: CompiledDiff) -> str:
@@ -139,6 +156,12 @@ def operator_sentence(found: OperatorValue) -> str:
 
 def _kind(one: CompiledValueDiff) -> tuple[object, ...]:
     return one.value.call, one.value.role, one.value.shape
+
+
+def _off(one: CompiledValueDiff) -> str:
+    if one.value.num_odd:
+        return "NaN or Inf"
+    return "0 in eager" if isinf(one.value.relative) else f"{one.value.relative:.1e}"
 
 
 def _name(group: Sequence[CompiledValueDiff]) -> str:

@@ -73,6 +73,14 @@ def test_what_forward_computes_counts_more_than_its_gradients() -> None:
         assert f"the {role} is NaN or Inf" in found.text
 
 
+def test_what_is_zero_in_eager_has_no_norm_to_compare_with() -> None:
+    """So it is off by no part of it."""
+    other = difference("gradient", "a", 0.1)
+    found = finding(differences=(replace(other, value=replace(other.value, norm=0.0)),))
+
+    assert found.text.startswith("Under torch.compile the gradient of a is 0 in eager only. ")
+
+
 def test_what_only_one_of_them_has() -> None:
     """A gradient that compile lost, and backward calls."""
     lost = finding(one_sided=(OneSided("gradient", "scale", "only in eager"),), stage="aot_eager", right=("eager",))

@@ -120,6 +120,32 @@ def test_operators_that_were_not_compared_are_said_to_be() -> None:
     assert "The line is not known" not in screen(drawn)
 
 
+def test_what_is_zero_in_eager_has_no_norm_to_compare_with() -> None:
+    """So it is off by no part of it."""
+    other = difference("a", 0.1)
+    found = diff(replace(other, value=replace(other.value, norm=0.0)))
+
+    assert screen(found).splitlines()[4].split() == ["gradient", "a", "0", "in", "eager", "3.0e-07"]
+
+
+def test_equal_values_that_share_other_memory() -> None:
+    """No value differs, so none is counted as different."""
+    lost = OneSided("memory", "flat and x", "shared only in eager")
+    found = replace(diff(), one_sided=(lost,), num_eager_calls=2)
+
+    assert screen(found).splitlines()[3:] == [
+        "backward calls: 2 in eager, 1 compiled.",
+        "memory of flat and x: shared only in eager.",
+        "Different: the number of backward calls, which tensors share memory. 10 values",
+        "  are equal but for rounding, 2 compiled graphs.",
+    ]
+    one = replace(diff(), one_sided=(OneSided("gradient", "a", "only in eager"),), num_compared=1)
+    assert screen(one).splitlines()[-2:] == [
+        "Different: which values there are, or their shapes. 1 value is equal but for",
+        "  rounding, 2 compiled graphs.",
+    ]
+
+
 def test_control_characters_of_a_program_are_escaped() -> None:
     """In names, reasons and lines."""
     sided = (OneSided("gradient", "d\x07", "only in eager"),)
