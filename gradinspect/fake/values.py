@@ -37,6 +37,7 @@ from gradinspect.torch_api.fakes import (
     FakeTensor,
     answers_device,
     give_values,
+    known_number,
     reads_scalar,
     unset_fake_temporarily,
 )
@@ -155,7 +156,9 @@ class AnsweredReads(TorchDispatchMode):
     def _run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the fake op; where it lacks a value, assume one."""
         try:
-            result = func(*args, **kwargs)
+            result = known_number(func, args)
+            if result is None:
+                result = func(*args, **kwargs)
         except NEEDS_VALUES:
             is_read = func is reads_scalar
             what, result = self._answer(args[0]) if is_read else (LARGEST, largest_result(func, args, kwargs))

@@ -138,6 +138,18 @@ def answers_device(func: Any, args: tuple[Any, ...]) -> bool:
     return func is _DEVICE_OF and type(args[0]) is FakeTensor and type(args[0].fake_device) is torch.device
 
 
+def known_number(func: Any, args: tuple[Any, ...]) -> Any:
+    """Return what an operator reads of a fake tensor that knows its value, as a counter of an optimizer's steps does.
+
+    None: it does something else, or the value is not known. Torch would take as long for it as for any operator that it
+    has not run before.
+    """
+    if func is not reads_scalar or type(args[0]) is not FakeTensor or args[0].constant is None:
+        return None
+    with unset_fake_temporarily():
+        return func(args[0].constant)
+
+
 def is_on_meta(tensor: Any) -> bool:
     """Return whether a tensor has no memory in a real run either."""
     if isinstance(tensor, FakeTensor):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch._subclasses import fake_tensor
 
-from gradinspect.torch_api.fakes import fake_tensor_mode
+from gradinspect.torch_api.fakes import fake_tensor_mode, known_number
 
 ALIKE: dict[str, Callable[[], Any]] = {  # all of 2 x 3 elements but for the first few
     "plain": lambda: torch.zeros(2, 3),
@@ -99,3 +99,19 @@ def test_results_are_those_of_torch(name: str) -> None:
         return [(x.shape, x.stride(), x.dtype, x.device, x.storage_offset(), x.is_conj()) for row in made for x in row]
 
     assert looks(fake_tensor.FakeTensorMode(allow_non_fake_inputs=True)) == looks(fake_tensor_mode())
+
+
+def test_a_known_number_is_read_without_torch() -> None:
+    """The counter of an optimizer's steps is known, until something is written that is not."""
+    read = torch.ops.aten._local_scalar_dense.default
+    with fake_tensor_mode():
+        counter = torch.tensor(0.0)
+        counter += 2
+        unknown = torch.zeros(()) + 1
+        found = [known_number(read, (one,)) for one in (counter, torch.tensor(data=False), unknown)]
+        other = known_number(torch.ops.aten.neg.default, (counter,))
+        counter.copy_(unknown)
+        later = known_number(read, (counter,))
+
+    assert found == [2.0, False, None]
+    assert (other, later) == (None, None)

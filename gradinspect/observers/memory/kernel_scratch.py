@@ -153,10 +153,13 @@ class KernelScratch:
         if func not in self._counters:
             self._counters[func] = _counter_of(func)
         count = self._counters[func]
-        if count is None or not _are_of_the_cpu(args):
+        if count is None:
             return 0
-        sparse = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.layout is not torch.strided]
-        if not all(arg.layout is torch.sparse_coo and num_elements(arg) for arg in sparse):
+        tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+        if not tensors or not all(map(_is_of_the_cpu, tensors)):
+            return 0
+        sparse = [one for one in tensors if one.layout is not torch.strided]
+        if not all(one.layout is torch.sparse_coo and num_elements(one) for one in sparse):
             self.notes[OF_SPARSE] = None  # a fake one does not know how many elements it has
             return 0
         num_products = _of_sparse(sparse, args) if sparse else count(args)
@@ -235,9 +238,8 @@ def _made(look: Any) -> Any:
     return ops.zero_(ops.empty_strided(shape, stride, dtype=dtype, device=torch.device("cpu")))
 
 
-def _are_of_the_cpu(args: tuple[Any, ...]) -> bool:
-    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-    return bool(tensors) and all(isinstance(arg, FakeTensor) and arg.device.type == "cpu" for arg in tensors)
+def _is_of_the_cpu(tensor: Any) -> bool:
+    return isinstance(tensor, FakeTensor) and tensor.fake_device.type == "cpu"
 
 
 def run_measured(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, int]:

@@ -23,7 +23,7 @@ Source: VariableHooks::grad_fn in torch/csrc/autograd/variable.cpp, torch 2.13.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from sys import getrefcount
 from types import TracebackType
@@ -49,7 +49,7 @@ from gradinspect.torch_api.devices.profiling import device_label
 from gradinspect.torch_api.fakes import FakeTensor, answers_device, device_of, is_on_meta
 from gradinspect.torch_api.modes import TorchDispatchMode, without_dispatch_modes
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
-from gradinspect.torch_api.patching.classes import is_one_of
+from gradinspect.torch_api.patching.classes import identities, is_one_of
 from gradinspect.torch_api.patching.originals import get_default_dtype, gradients_of, is_grad_enabled, ops, with_grad
 from gradinspect.torch_api.saved import raw_saved
 from gradinspect.torch_api.tensors import grad_fn_of, is_view, key_of_storage
@@ -79,6 +79,9 @@ _SETS_MEMORY = frozenset((  # of its first argument, such as to what a worker ha
     torch.ops.aten.set_.source_Storage, torch.ops.aten.set_.source_Storage_storage_offset,
     torch.ops.aten.set_.source_Tensor,
 ))  # fmt: skip
+
+_NEVER_REAL = identities(FakeTensor, bool, int, float, type(None), torch.dtype)  # nearly all arguments
+_NOTHING = nullcontext()
 
 _MakerOf: TypeAlias = Callable[[], StorageMaker]  # of an operator
 _Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python
@@ -192,6 +195,8 @@ class StorageTracker(TorchDispatchMode):
                 return func(*args, **(kwargs or {}))
         if any(kind is not FakeTensor for kind in types):
             return NotImplemented  # a subclass calls operators of its own, which are seen
+        if not self._ledgers.is_open:  # the program goes on to its next backward call, where it can be stopped
+            return func(*args, **(kwargs or {}))
         node = self._begun()
         if func is _ADD and node is not None and not kwargs and self._is_of_engine(args):
             return args[0] if _is_alike(*args[:2]) else _ADD_IN_PLACE(*args)  # which changes values, and there are none
@@ -269,12 +274,17 @@ class StorageTracker(TorchDispatchMode):
         elif found[0].num_bytes != _size(storage):
             self._ledgers.resize(found[0], _size(storage), maker())
 
-    @contextmanager
-    def _numbers_as_tensors(self, func: Any, args: tuple[Any, ...], node: Any, maker: _MakerOf) -> Iterator[None]:
+    def _numbers_as_tensors(
+        self, func: Any, args: tuple[Any, ...], node: Any, maker: _MakerOf
+    ) -> AbstractContextManager[None]:
         """Count the tensors that a kernel makes of the numbers it is given, while it runs."""
         sizes = _bytes_of_numbers(func, args) if self._counts_numbers else ()
         if sizes and node is not None and node.name() in _WITH_KEPT_NUMBER:
             sizes = sizes[1:]
+        return self._counted(sizes, maker) if sizes else _NOTHING
+
+    @contextmanager
+    def _counted(self, sizes: Iterable[int], maker: _MakerOf) -> Iterator[None]:
         allocations = [self._ledgers.begin(size, maker()) for size in sizes]
         try:
             yield
@@ -308,7 +318,7 @@ class StorageTracker(TorchDispatchMode):
         The fake mode works on a fake twin of each, which stands for the same memory.
         """
         allocation = None
-        for tensor in plain_tensors(args):
+        for tensor in plain_tensors([arg for arg in args if id(type(arg)) not in _NEVER_REAL]):
             storage = None if isinstance(tensor, FakeTensor) else storage_of(tensor)
             if storage is None or (func in _TAKES_REAL and storage.resizable()):
                 continue

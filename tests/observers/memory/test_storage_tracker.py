@@ -100,3 +100,25 @@ def test_a_number_that_a_node_keeps_is_there_from_the_next_operator_on() -> None
 
     assert (kept, gone, kept_without, kept_of_tensors) == (2 * (12 + 8), 0, 12, 12)
     assert (kept_in_place, kept_of_view) == (12 + 2 * 8, 12)
+
+
+def test_nothing_is_looked_at_once_all_steps_are_over() -> None:
+    """The program goes on to its next backward call, as far as all of its forward pass."""
+    ledgers = DeviceLedgers(1)
+    step = 1
+    made: list[str] = []
+
+    def maker(op: str, _node: Any) -> StorageMaker:
+        made.append(op)
+        return StorageMaker(step, "forward", op)
+
+    with fake_tensor_mode(), StorageTracker(ledgers, maker):
+        x = torch.ones(3)
+        step = 2
+        x.exp()
+        made.clear()
+        later = x.sin() * 0.5
+
+    assert not ledgers.is_open
+    assert made == []
+    assert later.shape == (3,)
