@@ -2,19 +2,20 @@
 
 Sixty programs, drawn once and for all: six models, four optimizers in three loops each, with and without autocast,
 accumulation, clipping, EMA and checkpointing. `12 30` runs programs 12 to 29. `--plans` plans for each model
-instead, and tries the cheapest plan. Each number comes from a process of its own, whose processor time is that of the
-tool. What is measured is what the allocator gave out, as `fit --real` follows it; torch's profiler, its events added
-up, is a second witness. MemTracker is torch's own estimator, on fake tensors; accelerate's estimate (four times the
-weights, for Adam) is printed where it is installed. DeepSpeed's is its formula for one GPU: `deepspeed_estimate`. Both
-are for the state of a model, and know no activations.
+instead, and tries the cheapest plan. Each number comes from a copy of this process, which has imported torch and our
+package: its processor time is that of the program and the tool, without imports. What is measured is what the allocator
+gave out, as `fit --real` follows it; torch's profiler, its events added up, is a second witness. MemTracker is torch's
+own estimator, on fake tensors; accelerate's estimate (four times the weights, for Adam) is printed where it is
+installed. DeepSpeed's is its formula for one GPU: `deepspeed_estimate`. Both are for the state of a model, and know no
+activations. What a tool says where it has no number goes to stderr.
 """
 
 import json
-import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import accumulate, combinations, product
+from itertools import combinations, product
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -22,22 +23,19 @@ from typing import Any, NamedTuple
 
 import step_models
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from many_fits import allocated, asked, copied, found_in, import_all, why_of
 from torch.distributed._tools.mem_tracker import MemTracker
-from torch.profiler import ProfilerActivity, profile
 
 MODELS = Path(__file__).parent / "step_models.py"
 NUM_PROGRAMS = 60
 LIMIT_SHARE = 0.8  # of the plain peak, for plans
+LIMIT_S = 600  # for each copy
 
 
 def main() -> None:
     """Print the tables."""
-    if "--tracker" in sys.argv:
-        print(json.dumps(tracked(sys.argv[2:])))
-    elif "--profiler" in sys.argv:
-        print(json.dumps(profiled(sys.argv[2:])))
-    elif "--plans" in sys.argv:
+    import_all()
+    if "--plans" in sys.argv:
         for model in step_models.MODELS:
             plan(model)
     else:
@@ -51,6 +49,8 @@ def compare(numbers: range) -> None:
     drawn = programs()
     for number in numbers:
         real, guesses = row(drawn[number])
+        if not real:
+            continue
         shown = []
         for tool, guess in guesses.items():
             share = (guess.peak_bytes - real) / real
@@ -86,63 +86,60 @@ class Guess(NamedTuple):
 
 def row(words: list[str]) -> tuple[int, dict[str, Guess]]:
     """Measure one program in each way; a tool that fails says nothing."""
-    real = run("fit", str(MODELS), "--real", "--format", "json", "--", *words)[0]["peak_bytes"]
-    fit, fit_s, _ = run("fit", str(MODELS), "--format", "json", "--", *words)
-    tracker, tracker_s, _ = measured([sys.executable, __file__, "--tracker", *words])
-    profiler, profiler_s, _ = measured([sys.executable, __file__, "--profiler", *words])
+    program = [MODELS.name, *words]
+    real = answer(lambda: asked("fit", program, "--real")).peak_bytes
+    net = step_models.MODELS[words[0]][0]()
     guesses = {
-        "fit": Guess(fit["peak_bytes"], fit_s),
-        "profiler": Guess(profiler["peak_bytes"], profiler_s),
-        "MemTracker": Guess(tracker["peak_bytes"], tracker_s),
-        "accelerate": Guess(tracker["accelerate"]),
-        "DeepSpeed": Guess(tracker["deepspeed"]),
+        "fit": answer(lambda: asked("fit", program)),
+        "profiler": answer(lambda: allocated(program)),
+        "MemTracker": answer(lambda: tracked(words)),
+        "accelerate": Guess(estimated(net)),
+        "DeepSpeed": Guess(deepspeed_estimate(sum(parameter.numel() for parameter in net.parameters()))),
     }
-    return real, {tool: guess for tool, guess in guesses.items() if guess.peak_bytes}
+    return int(real), {tool: guess for tool, guess in guesses.items() if guess.peak_bytes}
+
+
+def answer(work: Callable[[], None]) -> Guess:
+    """Do what prints a peak, in a copy of this process; the peak is 0 where it fails, and stderr says why."""
+    ran = copied(work, MODELS.parent, LIMIT_S)
+    found = found_in(ran)
+    if not found:
+        print(why_of(ran), file=sys.stderr)
+    return Guess(found.get("peak_bytes", 0), ran.cpu_s)
 
 
 def plan(model: str) -> None:
     """Plan for four fifths of a model's peak, and try it."""
-    peak = run("fit", str(MODELS), "--format", "json", "--", model, "AdamW")[0]["peak_bytes"]
-    limit = str(int(LIMIT_SHARE * peak))
-    found, seconds, _ = run("plan", str(MODELS), "--fit", limit, "--try", "--format", "json", "--", model, "AdamW")
-    if not found["plans"]:
-        print(f"{model:8}{seconds:6.1f} s  {found['sentence']}", flush=True)
+    program = [MODELS.name, model, "AdamW"]
+    limit = str(int(LIMIT_SHARE * answer(lambda: asked("fit", program)).peak_bytes))
+    ran = copied(lambda: asked("plan", program, "--fit", limit, "--try"), MODELS.parent, LIMIT_S)
+    found = found_in(ran)
+    if not found.get("plans"):
+        print(f"{model:8}{ran.cpu_s:6.1f} s  {found.get('sentence') or why_of(ran)}", flush=True)
         return
     best = found["plans"][0]
     error = (best["peak_bytes"] - best["measured_peak_bytes"]) / best["measured_peak_bytes"]
     same = f"FLOPs x{best['flops_ratio']:.2f}  bit-equal {best['bit_equal']}"
-    print(f"{model:8}{seconds:6.1f} s  {error:+.4%}  {same}", flush=True)
+    print(f"{model:8}{ran.cpu_s:6.1f} s  {error:+.4%}  {same}", flush=True)
     print(f"{'':16}{best['change']}", flush=True)
 
 
-def tracked(words: list[str]) -> dict[str, float]:
-    """Ask torch's MemTracker, which gives no figure where it fails, and accelerate."""
-    with FakeTensorMode():
-        training = step_models.Training(*words)
-        tracker = MemTracker()
-        tracker.track_external(training.model, training.optimizer)
-        try:
-            with tracker:
-                for _ in range(2):
-                    training.step()
-                    tracker.reset_mod_stats()
-            peak = max(sizes["Total"] for sizes in tracker.get_tracker_snapshot("peak").values())
-        except Exception as error:
-            print(error, file=sys.stderr)
-            peak = 0
-    deepspeed = deepspeed_estimate(sum(parameter.numel() for parameter in training.model.parameters()))
-    return {"peak_bytes": peak, "accelerate": estimated(training.model), "deepspeed": deepspeed}
+def tracked(words: list[str]) -> None:
+    """Ask torch's MemTracker, and print the peak."""
+    training = step_models.Training(*words)
+    tracker = MemTracker()
+    tracker.track_external(training.model, training.optimizer, *filter(None, [training.average]))
+    make_input = training.make_input
 
+    def batch() -> torch.Tensor:
+        tracker.reset_mod_stats()  # it follows a model through one call
+        return make_input()
 
-def profiled(words: list[str]) -> dict[str, int]:
-    """Run steps under torch's profiler, and add up what its events say was given out and taken back."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        training = step_models.Training(*words)
+    training.make_input = batch
+    with tracker:
         for _ in range(2):
             training.step()
-    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
-    sizes = [event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())]
-    return {"peak_bytes": max(accumulate(sizes))}
+    print("\n" + json.dumps({"peak_bytes": max(at["Total"] for at in tracker.get_tracker_snapshot("peak").values())}))
 
 
 def deepspeed_estimate(num_parameters: int) -> int:
@@ -158,26 +155,6 @@ def estimated(net: torch.nn.Module) -> int:
     if find_spec("accelerate") is None:
         return 0
     return int(4 * import_module("accelerate.utils").calculate_maximum_sizes(net)[0])
-
-
-def run(*words: str) -> tuple[dict[str, Any], float, float]:
-    """Run a verb of ours."""
-    return measured([sys.executable, "-m", "gradinspect", *words])
-
-
-def measured(command: list[str]) -> tuple[dict[str, Any], float, float]:
-    """Run a command: what it printed, its seconds of processor time, and its memory in MiB."""
-    child = "import json, resource, subprocess, sys; subprocess.run(sys.argv[1:]); "
-    child += (
-        "u = resource.getrusage(resource.RUSAGE_CHILDREN); print(json.dumps([u.ru_utime + u.ru_stime, u.ru_maxrss]))"
-    )
-    done = subprocess.run([sys.executable, "-c", child, *command], capture_output=True, text=True, check=True)
-    text, _, usage = done.stdout.rstrip().rpartition("\n")
-    seconds, used = json.loads(usage)
-    try:
-        return json.loads(text[text.index("{") :]), seconds, used / 1024
-    except ValueError:
-        raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}") from None
 
 
 def percentile(values: list[float], share: int) -> float:

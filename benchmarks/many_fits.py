@@ -105,9 +105,9 @@ def allocated(words: list[str]) -> None:
     print("\n" + json.dumps({"peak_bytes": peak_in(profiler)}))
 
 
-def fitted(words: list[str], *options: str) -> None:
-    """Run `fit`."""
-    sys.argv = ["gradinspect", "fit", words[0], *options, "--quiet-script", "--format", "json", "--", *words[1:]]
+def asked(verb: str, words: list[str], *options: str) -> None:
+    """Run a verb of ours on a program."""
+    sys.argv = ["gradinspect", verb, words[0], *options, "--quiet-script", "--format", "json", "--", *words[1:]]
     sys.path[0] = str(Path.cwd())
     runpy.run_module("gradinspect", run_name="__main__", alter_sys=True)
 
@@ -131,8 +131,8 @@ def why_of(ran: Ran) -> str:
 def row_of(words: list[str], options: argparse.Namespace) -> str:
     """Measure one program in each way."""
     works: dict[str, Callable[[], None]] = {
-        "fit": lambda: fitted(words),
-        "real": lambda: fitted(words, "--real"),
+        "fit": lambda: asked("fit", words),
+        "real": lambda: asked("fit", words, "--real"),
         "profiler": lambda: allocated(words),
     }
     ran = {name: copied(work, options.folder, options.limit) for name, work in works.items()}
@@ -157,6 +157,15 @@ def row_of(words: list[str], options: argparse.Namespace) -> str:
     return f"{shlex.join(words):58.58}{peak:14,}  {times}  {said}"
 
 
+def import_all() -> None:
+    """Import what each copy of this process needs."""
+    torch.set_num_threads(1)
+    import_packages(PACKAGES)
+    importlib.import_module("torch._dynamo")  # which fake tensors import
+    gc.collect()
+    gc.freeze()
+
+
 def main() -> None:
     """Print a row for each program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -165,11 +174,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=300, metavar="S", help="seconds for each run")
     parser.add_argument("-k", default="", metavar="REGEX", help="only lines in which it is found")
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    import_packages(PACKAGES)
-    importlib.import_module("torch._dynamo")  # which fake tensors import
-    gc.collect()
-    gc.freeze()
+    import_all()
     print(f"{'program':58}{'allocator':>14}  {'fit s':>5}  {'real':>5}  {'plain':>5}  fit against the allocator")
     for line in options.list.read_text().splitlines():
         words = shlex.split(line.partition("#")[0])

@@ -4,7 +4,9 @@ NOTE [Kernels that differ from their shape functions]
 Batch, layer and group norm of a half-precision input with float32 weights keep their statistics in float32 on the CPU;
 the shape functions say half. oneDNN's recurrent layers keep a workspace whose size only oneDNN knows; the shape
 function says none, so the layer is run once on zeros to find out. A few losses are reduced within the memory of the
-unreduced ones, which the scalar then keeps. All were compared op by op on torch 2.13.
+unreduced ones, which the scalar then keeps. The shape function of a grouped product, as of a mixture of experts, takes
+bfloat16 only, and in a build without CUDA no padding of rows; the kernel takes other dtypes, and pads rows to 16 bytes.
+All were compared op by op on torch 2.13.
 
 NOTE [Elements of sparse tensors]
 A fake sparse tensor knows how many elements it has, but what is made of it has none: its transpose, a copy, a multiple.
@@ -55,6 +57,8 @@ _MASK = torch.ops.aten.sparse_mask.default
 _CLONE = _ATEN.clone.default
 _COALESCE = "aten._coalesce"
 _ACCUMULATES = "AccumulateGrad"  # the end of a node's name
+_GROUPED = "aten._grouped_mm"
+_ROW_BYTES = 16  # to whose multiple a grouped product pads its rows; at::native in GroupedMMUtils.h
 _RECURRENT = _ATEN.mkldnn_rnn_layer.default
 _WORKSPACE = 3  # index among the outputs
 _ALWAYS_THERE = ("cpu", "meta")
@@ -86,9 +90,14 @@ class FakeKernels(TorchDispatchMode):
             return args[0].fake_device
         if func in _COMPRESSED:
             raise NotImplementedError(NO_COMPRESSED)  # torch would log an error, and raise another one
+        if operator_name(func) == _GROUPED and args[0].device.type == "cpu":
+            return _grouped_product(*args, **(kwargs or {}))
         result = func(*args, **(kwargs or {}))
         if type(result) is FakeTensor and result.fake_device.type not in _ALWAYS_THERE:
             self._check_device(result.fake_device)
+        return self._corrected(func, result, args)
+
+    def _corrected(self, func: Any, result: Any, args: tuple[Any, ...]) -> Any:
         place = _WEIGHT_PLACE.get(func)
         if place is not None:
             return _with_wide_statistics(result, args[0], args[place])
@@ -135,6 +144,22 @@ class FakeKernels(TorchDispatchMode):
 def _is_accumulating() -> bool:
     node = running_node()
     return node is not None and str(node.name()).endswith(_ACCUMULATES)
+
+
+def _grouped_product(
+    left: torch.Tensor,
+    right: torch.Tensor,
+    offs: torch.Tensor | None = None,
+    _bias: object = None,  # which the kernel refuses
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """Make the result of a grouped product: one product per group, unless only one factor has its groups apart."""
+    dtype = out_dtype or left.dtype
+    groups = [len(left if offs is None else offs)] if left.dim() == right.dim() else []
+    rows, columns = left.shape[-2], right.shape[-1]
+    padded = -(-columns * dtype.itemsize // _ROW_BYTES) * _ROW_BYTES // dtype.itemsize
+    strides = [rows * padded, padded, 1][-2 - len(groups) :]
+    return torch.empty_strided([*groups, rows, columns], strides, dtype=dtype, device=left.device)
 
 
 def _in_memory_of_all(result: torch.Tensor, args: tuple[Any, ...], place: int) -> torch.Tensor:

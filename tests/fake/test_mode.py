@@ -45,6 +45,33 @@ def test_fake_and_real_agree(program: Callable[[], torch.Tensor]) -> None:
     assert figures(measure_memory(real)) == figures(measure_memory(fake))
 
 
+GROUPED = {  # shapes of the factors, and whether groups are rows or columns of a whole
+    "rows": ((10, 8), (2, 5, 8), True),
+    "columns": ((2, 6, 8), (10, 8), True),
+    "sums": ((5, 16), (3, 16), True),
+    "apart": ((2, 6, 8), (2, 5, 8), False),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("case", GROUPED.values(), ids=GROUPED)
+def test_a_grouped_product_is_that_of_the_kernel(
+    case: tuple[tuple[int, ...], tuple[int, ...], bool], dtype: torch.dtype
+) -> None:
+    """Torch's shape function takes no float32, and pads no rows."""
+    left, right, is_whole = case
+
+    def product() -> tuple[torch.Size, tuple[int, ...], torch.dtype, int]:
+        ends = torch.tensor([4, 10], dtype=torch.int32) if is_whole else None
+        factors = torch.ones(left, dtype=dtype), torch.ones(right, dtype=dtype).mT
+        result = torch._grouped_mm(*factors, offs=ends)
+        return result.shape, result.stride(), result.dtype, result.untyped_storage().nbytes()
+
+    with FakeRun(None):
+        fake = product()
+    assert fake == product()
+
+
 def test_a_layer_too_large_to_ask_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its workspace is missing from the bytes, and the report says so."""
     monkeypatch.setattr(fake_kernels, "MAX_TRIAL_BYTES", 0)
