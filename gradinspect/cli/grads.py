@@ -226,7 +226,7 @@ def _page(graph: Graph, by: By | None, rows: RowChoice, *, full: bool) -> Iterat
     notes = gradient_notes(graph)
     if not any(note.kind in ("vanishing", "exploding") for note in notes):  # which say it in more detail
         yield from page.fall(fall_of(graph), graph.model_name)
-    yield from page.notes(notes)
+    yield from page.notes(notes, graph.model_name)
     yield from page.unmeasured((*passed_over(graph), *compiled_notes(graph), *unmeasured_notes(graph)))
     yield from _tables(page, graph, by, rows, full=full)
 
@@ -257,7 +257,7 @@ def _steps_page(found: GradientSteps, by: By | None, rows: RowChoice, *, full: b
     """Yield the head, the findings, how each norm changed, and a table of the last call if requested."""
     page = terminal_page(StepsPage)
     yield from page.head(found)
-    yield from page.notes(notes_of_all(found.steps))
+    yield from page.notes(notes_of_all(found.steps), found.graph.model_name)
     yield from page.unmeasured((*passed_over(found.graph), *unmeasured_in_all(found.steps)))
     yield Text()
     chosen = chosen_moves(found.graph, moves(found.steps), rows)

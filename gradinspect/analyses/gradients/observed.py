@@ -7,6 +7,7 @@ from itertools import pairwise, takewhile
 from math import hypot, isfinite, log, prod
 from typing import Literal, TypeAlias
 
+from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import (
     Gradients,
@@ -334,13 +335,13 @@ def _chains(graph: Graph) -> Iterator[GradientNote]:
         factor = alive[-1].stats.norm / alive[0].stats.norm
         if not FAR > factor > 1 / FAR:
             kind: GradientNoteKind = "vanishing" if factor < 1 else "exploding"
-            yield GradientNote(kind=kind, text=_chain_text(alive, what, factor), node=alive[-1].node)
+            yield GradientNote(kind=kind, text=_chain_text(alive, what, factor, graph.model_name), node=alive[-1].node)
 
 
-def _chain_text(rows: Sequence[FlowRow], what: str, factor: float) -> str:
+def _chain_text(rows: Sequence[FlowRow], what: str, factor: float, model: str) -> str:
     first, last = rows[0], rows[-1]
     is_calls = what.startswith("calls")
-    start, end = (f"call {row.call}" if is_calls else f"module {row.path}" for row in (first, last))
+    start, end = (f"call {row.call}" if is_calls else f"module {shown_path(row.path, model)}" for row in (first, last))
     verb = "falls" if factor < 1 else "rises"
     return (
         f"The gradient {verb} from {first.stats.norm:.1e} at {start} to {last.stats.norm:.1e} at {end}, "

@@ -41,12 +41,12 @@ MAX_NAMES = 4
 class GradientsPage(Page):
     """Writes the parts of the report at one width."""
 
-    def notes(self, found: Sequence[GradientNote]) -> Iterator[Text]:
+    def notes(self, found: Sequence[GradientNote], model: str) -> Iterator[Text]:
         """Yield each note and the parameters that it concerns."""
         for note in found:
             yield from self.wrapped(f"{note.kind}: {note.text}", "bold")
             if note.parameters:
-                names = ", ".join(note.parameters[:MAX_NAMES])
+                names = ", ".join(shown_path(name, model) for name in note.parameters[:MAX_NAMES])
                 more = len(note.parameters) - MAX_NAMES
                 rest = f" and {more:,} more" if more > 0 else ""
                 label = {"killed": "no gradient reaches: ", "non-finite": "reaches: "}.get(note.kind, "")
