@@ -43,7 +43,7 @@ def name_of_call(graph: Graph, call: ModuleCall) -> str:
     return short_name(call.path, caller, graph.model_name) + (f" (call {call.call})" if call.call > 1 else "")
 
 
-def shown_path(path: str, model: str = OUTERMOST) -> str:
+def shown_path(path: str, model: str) -> str:
     """Write a path, or a pattern like `*.attn`, so that no index stands without what it is an index of: `model.3`.
 
     NOTE [One spelling of a name].

@@ -31,7 +31,7 @@ class Part(NamedTuple):
     is_optional: bool = False  # dropped first; one with a brief form after that, the last first
     can_wrap: bool = False  # may go on a line of its own
     brief: str = ""  # what is said instead, before a name is shortened: "Conv" for "ConvBackward0"
-    is_brief_last: bool = False  # columns beside the row give way before it is said briefly
+    is_brief_last: bool = False  # columns beside the row and what is optional give way before it is said briefly
 
 
 def visible(text: str, *, unicode: bool) -> str:
@@ -289,17 +289,21 @@ def wrap(text: str, num_cells: int, **options: str | bool) -> list[str]:
 
 
 def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
-    """Join parts in at most `num_cells`: drop optional parts, shorten names, longest first, cut the end."""
+    """Join parts in at most `num_cells`: drop optional parts, shorten names, longest first, cut the end.
+
+    A class is spelled as in other rows as long as dropping something else helps.
+    """
     fitted = list(parts)
     excess = sum(cell_len(part.text) for part in fitted) - num_cells
     for part in [part for part in fitted if part.is_optional and not part.brief] if excess > 0 else []:
         fitted.remove(part)
         excess -= cell_len(part.text)
-    excess = _say_briefly(fitted, excess)
+    excess = _say_briefly(fitted, excess, are_last=False)
     for part in reversed([part for part in fitted if part.is_optional]):
         if excess > 0:
             fitted.remove(part)
             excess -= cell_len(part.text)
+    excess = _say_briefly(fitted, excess, are_last=True)
     excess = _shrink(fitted, _say_whole(fitted, excess), ellipsis)
     text = Text(no_wrap=True, end="")
     for part in fitted:
@@ -307,10 +311,10 @@ def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
     return text if excess <= 0 else _cut(text, num_cells, ellipsis)
 
 
-def _say_briefly(parts: list[Part], excess: int) -> int:
+def _say_briefly(parts: list[Part], excess: int, *, are_last: bool) -> int:
     """Shorten parts until the line fits, and keep the full text as their brief form; return the excess that is left."""
-    for index, part in sorted(enumerate(parts), key=lambda entry: entry[1].is_brief_last):
-        if excess > 0 and part.brief:
+    for index, part in enumerate(parts):
+        if excess > 0 and part.brief and part.is_brief_last == are_last:
             parts[index] = part._replace(text=part.brief, brief=part.text)
             excess -= cell_len(part.text) - cell_len(part.brief)
     return excess
