@@ -46,6 +46,8 @@ class Net(nn.Module):
         else:
             self.h = nn.ModuleList(blocks)
         tail = [nn.ReLU(), nn.LayerNorm(16)]
+        if "inserted" in changes:
+            tail.insert(1, nn.BatchNorm1d(16))
         self.tail = nn.Sequential(*(tail[::-1] if "reordered" in changes else tail))
         self.head = nn.Linear(16, 3)
 

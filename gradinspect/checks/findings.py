@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, Node, Record, frame_of
 from gradinspect.methods import Shown
-from gradinspect.units import format_count
+from gradinspect.units import format_calls, format_count
 
 EVERY_CODE = "GI"
 _TORCH = re.compile(r"\b(?:torch|Tensor|nn|F|functional)\.\w+")
@@ -111,6 +111,12 @@ class Findings(Shown, Record, frozen=True, kw_only=True):
             return format_count(len(self.findings), "finding")
         none = "no other problems found" if self.suppressed else "no problems found"
         return f"The program failed, and {none} until then," if self.has_failed else none.capitalize()
+
+    @property
+    def scope(self) -> str:
+        """What was looked at: `in 2 backward calls of train.py, on 2 ranks`."""
+        ranks = f", on {self.num_ranks:,} ranks" if self.num_ranks > 1 else ""
+        return f"in {format_calls(self.num_calls, self.num_grads)} of {self.source}{ranks}"
 
     def __len__(self) -> int:
         """Count the findings, so that `if findings:` is true if there are any."""

@@ -85,16 +85,24 @@ class _NodeMatcher:
                 self._add(node_id, found.popleft())
 
     def match_leaves(self, paths: dict[str, str]) -> None:
-        """Match leaves by name; that of a module's parameter follows the module."""
+        """Match leaves by name; that of a module's parameter follows the module.
+
+        Those of modules that only one graph calls come last: their names may now be those of other modules.
+        """
         names: dict[str, deque[int]] = defaultdict(deque)
         for node_id in self.after.leaves:
             leaf = self.after.graph.nodes[node_id].leaf
             if leaf is not None and leaf.name is not None:
                 names[leaf.name].append(node_id)
-        for node_id in self.before.leaves:
-            leaf = self.before.graph.nodes[node_id].leaf
-            if leaf is not None and leaf.name is not None and (found := names[name_in_after(leaf.name, paths)]):
+        for node_id, name in self._leaves_of_matched_first(paths):
+            if found := names[name_in_after(name, paths)]:
                 self._add(node_id, found.popleft())
+
+    def _leaves_of_matched_first(self, paths: dict[str, str]) -> list[tuple[int, str]]:
+        leaves = ((node_id, self.before.graph.nodes[node_id].leaf) for node_id in self.before.leaves)
+        named = [(node_id, leaf.name) for node_id, leaf in leaves if leaf is not None and leaf.name is not None]
+        lost = {call.path for call in self.before.calls}.difference(paths)
+        return sorted(named, key=lambda entry: entry[1].rpartition(".")[0] in lost)
 
     def match_neighbors(self) -> None:
         """Match what is at the same position of nodes that are matched, if it has the same operator."""

@@ -41,11 +41,14 @@ class CallMatcher:
     def _outermost(self, calls: Sequence[CallContent]) -> list[int]:
         return [index for index, call in enumerate(calls) if call.parent is None]
 
-    def _told_apart(self, mine: Iterable[int], theirs: Iterable[int]) -> tuple[list[int], list[int]]:
+    def _told_apart(
+        self, mine: Iterable[int], theirs: Iterable[int], *, are_inside: bool = False
+    ) -> tuple[list[int], list[int]]:
         """Choose the calls that are left and whose content says which ones of the other graph they may be.
 
         One of four equal norms is in no way the one that the other graph has elsewhere: as many as there are, all of
-        them moved. Modules with others inside may be fewer or more, if no path says where they have gone.
+        them moved. Fewer or more are matched if no path says where they have gone: modules with others inside, and
+        those inside of the same module.
         """
         left = [index for index in mine if index not in self.matched]
         new = [index for index in theirs if index not in self._taken]
@@ -56,7 +59,8 @@ class CallMatcher:
             return [
                 index
                 for index in indices
-                if not counts[_content(calls[index])] or (calls[index].children and calls[index].path not in others)
+                if not counts[_content(calls[index])]
+                or ((are_inside or calls[index].children) and calls[index].path not in others)
             ]
 
         return chosen(left, self.before, self._paths[1]), chosen(new, self.after, self._paths[0])
@@ -68,7 +72,7 @@ class CallMatcher:
             children = self.before[mine].children, self.after[theirs].children
             inside = _inside(self.before[mine].path), _inside(self.after[theirs].path)
             self._pair_named(children, inside, by_content=True)
-            self._pair(*self._told_apart(*children), _content)
+            self._pair(*self._told_apart(*children, are_inside=True), _content)
             self._pair_named(children, inside, by_content=False)
 
     def _pair_named(

@@ -88,7 +88,7 @@ def conclusion(
             *opaque_notes(sorted(watched.opaque | set(compiled_parts(logs.training.compiled_lines())))),
             *watched.notes(),
             *(
-                unchecked_notes(checked)
+                unchecked_notes(checked, watched.custom)
                 if logs.custom.in_full
                 else unverified_notes(watched.custom, checked, logs.custom.too_large)
             ),

@@ -19,7 +19,7 @@ from gradinspect.analyses.structure.node_names import class_name_of
 from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
 from gradinspect.checks.findings import Finding, Findings
 from gradinspect.graph import Graph, Node, argument_name, source_of
-from gradinspect.units import brief, format_bytes, format_calls, format_count, format_held, format_share, format_tensor
+from gradinspect.units import brief, format_bytes, format_count, format_held, format_share, format_tensor
 
 MAX_BOXES = 600
 END = "</div></details>"
@@ -42,7 +42,7 @@ def findings_fragment(found: Findings) -> str:
     """Write the report of `check`."""
     parts = "".join(map(_finding, found.findings))
     notes = "".join(f"<div class=d>{_text(note, 1000)}</div>" for note in found.notes)
-    end = f"{found.headline} in {format_calls(found.num_calls, found.num_grads)} of {found.source}"
+    end = f"{found.headline} {found.scope}"
     style = "f" if found.findings or found.has_failed else "f k"
     return _fragment(f'{parts}{notes}<div class="{style}"><b>{_text(end)}</b></div>')
 

@@ -9,7 +9,6 @@ from gradinspect.checks.findings import Finding, Findings, Place
 from gradinspect.checks.rule import Rule
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import wrap
-from gradinspect.units import format_calls
 
 MIN_WIDTH = 40
 LABEL_CELLS = 10  # of the column with the role of a line
@@ -31,8 +30,7 @@ class FindingsPage(Page):
         for note in notes:
             yield from (Text(line, "dim") for line in self._parts(note, 2))
         style = "bold red" if found.findings else "bold yellow" if found.has_failed else "bold green"
-        calls = format_calls(found.num_calls, found.num_grads)
-        yield Text(f"{found.headline} in {calls} of {self.visible(found.source)}", style)
+        yield Text(self.visible(f"{found.headline} {found.scope}"), style)
 
     def rule(self, rule: Rule) -> Iterator[Text]:
         """Yield what a code means, a program with the mistake as a change to one without it, and what to do."""

@@ -72,6 +72,18 @@ def test_one_of_several_equal_layers_is_not_the_one_elsewhere() -> None:
     assert lost == {f"h.{block}.ln.{name}" for block in range(BLOCKS) for name in ("weight", "bias")}
 
 
+@pytest.mark.parametrize("is_inserted", [True, False])
+def test_a_layer_that_is_put_between_others_takes_no_leaf_of_theirs(is_inserted: bool) -> None:
+    """It has the name that another one had; the leaves of that one follow it."""
+    graphs = [changed_graph(), changed_graph("inserted", "fewer")]
+    diff = diff_graphs(*(graphs if is_inserted else graphs[::-1]))
+
+    kind = "gained" if is_inserted else "lost"
+    assert {(change.kind, change.name) for change in diff.leaf_changes if "h.3" not in change.name} == {
+        (kind, "tail.1.weight"), (kind, "tail.1.bias"),
+    }  # fmt: skip
+
+
 def test_a_reordered_layer_has_moved() -> None:
     """It has another number and other neighbors; no node is new."""
     diff = diff_to("reordered")

@@ -128,10 +128,10 @@ def test_nodes_in_the_order_of_backward() -> None:
 
 def test_notes_name_the_parameters() -> None:
     """A few names, then a count."""
-    finding = GradientNote(kind="killed", text="#3 RoundBackward0 returned only zeros.", parameters=("2.bias", *"bcdef"))
+    finding = GradientNote(kind="killed", text="#3 Round returned only zeros.", parameters=("2.bias", *"bcdef"))
 
     assert [line.plain for line in GradientsPage(width=72).notes([finding], "net")] == [
-        "killed: #3 RoundBackward0 returned only zeros.",
+        "killed: #3 Round returned only zeros.",
         "  no gradient reaches: net.2.bias, b, c, d and 2 more",
     ]
 

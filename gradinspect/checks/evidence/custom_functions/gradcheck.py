@@ -7,7 +7,7 @@ change a little, or returns its input, the gradient is the only purpose of the F
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from io import StringIO
 from random import getstate, setstate
@@ -65,8 +65,10 @@ def failed_with(error: Exception) -> str:
     return f"it fails with other inputs or gradients: {type(error).__name__}: {first_line(error)}"
 
 
-def unchecked_notes(functions: Sequence[CheckedFunction]) -> tuple[str, ...]:
-    """Say which Functions could not be checked, and why."""
+def unchecked_notes(functions: Sequence[CheckedFunction], ran: Collection[str]) -> tuple[str, ...]:
+    """Say which Functions could not be checked, and why, or that none of the program ran."""
+    if not functions and not ran:
+        return ("No custom autograd.Function ran: --gradcheck had nothing to check.",)
     return tuple(
         f"{function.name} was not checked: {function.reason}."
         for function in functions

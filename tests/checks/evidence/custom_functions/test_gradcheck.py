@@ -509,4 +509,8 @@ def test_functions_that_were_not_checked_are_noted() -> None:
     right = CheckedFunction(name="Swish", verdict="correct")
     unchecked = CheckedFunction(name="Noise", verdict="not checked", reason="its results differ from call to call")
 
-    assert unchecked_notes([right, unchecked]) == ("Noise was not checked: its results differ from call to call.",)
+    assert unchecked_notes([right, unchecked], {"Right"}) == (
+        "Noise was not checked: its results differ from call to call.",
+    )
+    assert unchecked_notes([], {"Right"}) == ()
+    assert unchecked_notes([], ()) == ("No custom autograd.Function ran: --gradcheck had nothing to check.",)
