@@ -80,7 +80,8 @@ def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory
                 found.setdefault(storage, []).append((node_id, value))
     origins = origins_of(graph, found)
     held = []
-    for storage, uses in found.items():
+    for storage in tuple(found):
+        uses = found.pop(storage)  # of a million, what is no longer needed makes room for the results
         held_as: HeldAs = origins[storage]
         cast_of = None
         if held_as not in IN_MEMORY_ANYWAY:

@@ -5,8 +5,8 @@ ids. A storage is freed with the last node that keeps it. What something else ho
 longer; the record does not know about it.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import extra_storages
@@ -26,16 +26,19 @@ class ReleaseMoment(Record, frozen=True):
 
 def release_curve(graph: Graph, memory: Memory, *, max_moments: int = MAX_MOMENTS) -> tuple[ReleaseMoment, ...]:
     """Return how held memory falls, at the nodes that free any; adjacent moments are merged if there are too many."""
-    freed: Counter[int] = Counter()
+    freed = [0] * len(graph.nodes)
     for held in extra_storages(memory):
         freed[max(held.savers)] += held.num_bytes
-    left = memory.extra_bytes
-    moments = []
-    for node in range(len(graph.nodes)):
-        if freed[node]:
-            left -= freed[node]
-            moments.append(ReleaseMoment(node=node, freed_bytes=freed[node], held_bytes=left))
-    return tuple(_joined(moments, max_moments))
+    width = max(1, -(-sum(map(bool, freed)) // max_moments))
+    return tuple(_joined(_moments(freed, memory.extra_bytes), width))
+
+
+def _moments(freed: Sequence[int], held_bytes: int) -> Iterator[ReleaseMoment]:
+    """Yield the nodes that free any memory, one by one: there may be a million."""
+    for node, freed_bytes in enumerate(freed):
+        if freed_bytes:
+            held_bytes -= freed_bytes
+            yield ReleaseMoment(node=node, freed_bytes=freed_bytes, held_bytes=held_bytes)
 
 
 def nodes_to_run(graph: Graph, at_node: int | None, chosen: frozenset[int] | None) -> frozenset[int] | None:
@@ -58,14 +61,11 @@ def nodes_to_run(graph: Graph, at_node: int | None, chosen: frozenset[int] | Non
     return left if chosen is None else left & chosen
 
 
-def _joined(moments: Sequence[ReleaseMoment], max_moments: int) -> list[ReleaseMoment]:
-    width = max(1, -(-len(moments) // max_moments))
-    parts = [moments[start : start + width] for start in range(0, len(moments), width)]
-    return [
-        ReleaseMoment(
+def _joined(moments: Iterator[ReleaseMoment], width: int) -> Iterator[ReleaseMoment]:
+    """Merge as many adjacent moments into one."""
+    while part := tuple(islice(moments, width)):
+        yield ReleaseMoment(
             node=max(part, key=lambda moment: moment.freed_bytes).node,
             freed_bytes=sum(moment.freed_bytes for moment in part),
             held_bytes=part[-1].held_bytes,
         )
-        for part in parts
-    ]
