@@ -29,7 +29,7 @@ VARYING = re.compile(
     r"|, [0-9.]+ KiB temporary\b|\b[0-9.]+ KiB temporary, "
 )
 ESTIMATE = re.compile(  # of plan, while it goes on
-    r"(first estimate, not run: |first that fits, run: |tried \d+ plans? in ).*\n"
+    r"(first estimate, not run: |first that fits, run: |tried \d+ plans? in ).*\n(?:  \S.*\n)*"
 )
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -189,13 +189,13 @@ PARAMETER = re.compile(r"[\w.]*\d+\.(?:weight|bias)\b")
     ids=lambda command: command[0],
 )
 def test_a_parameter_has_one_name(tmp_path: Path, command: tuple[str, ...]) -> None:
-    """That of `trace`, and of named_parameters()."""
+    """That of `trace`: the program's variable, and that of named_parameters()."""
     (tmp_path / "net.py").write_text(LAYERS)
     (tmp_path / "frozen.py").write_text(LAYERS.replace("optim", "net[2].bias.requires_grad_(False)\noptim", 1))
     traced = set(PARAMETER.findall(gradinspect("trace", "net.py", "--full", cwd=tmp_path).stdout))
-    typed = "until 2.bias\n" if command[0] == "step" else ""
+    typed = "until net.2.bias\n" if command[0] == "step" else ""
     named = set(PARAMETER.findall(gradinspect(*command, cwd=tmp_path, typed=typed).stdout))
 
-    assert traced == {f"{layer}.{name}" for layer in (0, 2, 4) for name in ("weight", "bias")}
+    assert traced == {f"net.{layer}.{name}" for layer in (0, 2, 4) for name in ("weight", "bias")}
     assert named
     assert named <= traced

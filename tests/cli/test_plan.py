@@ -361,7 +361,7 @@ def test_what_goes_on_with_what_it_has_left_is_not_computed_again(line: str, why
     _, figures = planned(LEAVING.format(line=line), tmp_path, "--fit", "1KiB")
     checkpoints = [one for one in figures["lowest"]["changes"] if one["kind"].startswith("checkpoint")]
 
-    assert any(f"Not possible: checkpoint model.0-3 Leaving x4. {why}" in note for note in figures["notes"])
+    assert any(f"Not possible: checkpoint net.0-3 Leaving x4. {why}" in note for note in figures["notes"])
     assert {one["class_name"] for one in checkpoints} <= {"Linear"}
 
 
@@ -573,7 +573,7 @@ def test_a_compiled_module_does_not_warn_about_our_hooks(tmp_path: Path) -> None
     assert [
         line
         for line in done.stderr.splitlines()
-        if not line.startswith(("first estimate, ", "first that fits, ", "tried "))
+        if not line.startswith(("first estimate, ", "first that fits, ", "tried ", "  "))
     ] == []
 
 

@@ -48,7 +48,7 @@ def test_a_compiled_step_is_seen(program: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "backward #1  compiled_step.py:10  loss.backward()" in done.stdout
-    assert "◆ 0.weight" in done.stdout
+    assert "◆ model.0.weight" in done.stdout
 
 
 @pytest.mark.slow

@@ -24,3 +24,18 @@ def test_a_plan_begins_only_if_another_like_it_and_a_run_from_the_start_have_tim
         list(map(measured, [NO_CHANGE] * 99))
 
     assert clock[0] == 100.0 + number * each
+
+
+def test_what_is_written_meanwhile_is_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
+    """A change is named whole, within 80 columns; the end of very many modules gives way."""
+    change = "checkpoint " + ", ".join(f"encoder.layers.{place}.attention" for place in range(6))
+    planning._print_line(f"first estimate, not run: 3.2 MiB, too much, {change}")
+    lines = capsys.readouterr().err.splitlines()
+
+    assert " ".join(map(str.strip, lines)) == f"first estimate, not run: 3.2 MiB, too much, {change}"
+    assert [len(line) <= planning.MAX_COLUMNS for line in lines] == [True] * 4
+    assert [line.startswith("  ") for line in lines] == [False, True, True, True]
+
+    planning._print_line("x " * 1000)
+
+    assert len(capsys.readouterr().err.splitlines()) <= planning.MAX_LINES + 1
