@@ -148,7 +148,8 @@ def operator_sentence(found: OperatorValue) -> str:
     if found.is_fused:
         first = f"First wrong result: {found.words}{line}, {off}."
         if found.num_results > 1:
-            first = f"All {found.num_results:,} wrong results, at most {off}, come from {found.words}{line}."
+            results = f"All {found.num_results:,} wrong results, off by at most {found.error:.1e}"
+            first = f"{results}, come from {found.words}{line}."
         return (
             f"{first} It is right if each operator's result is asked for: what the backend makes of several is wrong "
             "(fused, in another order, or a write that is lost)."
