@@ -92,6 +92,7 @@ class OperatorValue(Record, frozen=True):
     rounding: float  # what eager is off by if its inputs are rounded otherwise
     number: int  # of the compiled graph; from 1
     is_fused: bool = False  # it is right if the result of each operator is asked for
+    num_results: int = 1  # that are wrong, of which it is the last operator that all come from
     is_drawn_again: bool = False  # backward draws random numbers that forward has drawn before, and gets others
 
     @property

@@ -142,6 +142,9 @@ def _where(diff: CompiledDiff) -> Iterator[str]:
     found = diff.operator
     if found is not None and found.is_drawn_again:
         yield f"Random numbers are drawn again by {found.words}, which gets others than forward had."
+    elif found is not None and found.num_results > 1:
+        results = f"{found.num_results:,} wrong results, the worst off by {found.error:.1e}"
+        yield f"Of {results}, the last operator that all come from is {found.words}{_TOGETHER}."
     elif found is not None:
         what, where = ("result", _TOGETHER) if found.is_fused else ("operator", "")
         yield f"The first wrong {what} is {found.words}, off by {found.error:.1e}{where}."

@@ -8,11 +8,11 @@ error that no single result shows, as in a fused kernel, is reported by the outp
 Random numbers that backward draws again are found where AOTAutograd cuts a graph: each run alone, they are right.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from msgspec.structs import replace
@@ -115,36 +115,28 @@ class CompiledReplay:
             found = run_boxed(graph.every, _copies(arguments))
             calls = _calls(graph.plain)
             values = list(found)[-len(calls) :] if calls else []
-            self._first(graph, calls, values, exact, moved, is_output=False)
+            first = next(_wrong(zip(calls, values, strict=False), exact, moved), None)
+            self.first_wrong = None if first is None else self._described(graph, first.call, first)
         if self.first_wrong is None:
             flat = results if isinstance(results, tuple | list) else (results,)
             made = [*zip(_outputs(graph.plain), flat, strict=False), *written.items()]
-            calls, values = [call for call, _ in made], [value for _, value in made]
-            self._first(graph, calls, values, exact, moved, is_output=True)
+            wrong = list(_wrong(made, exact, moved))
+            self.first_wrong = self._of_outputs(graph, wrong) if wrong else None
 
-    def _first(
-        self, graph: "_Graph", calls: Sequence[Any], values: Sequence[Any], exact: dict[str, Any],
-        moved: dict[str, Any], *, is_output: bool,
-    ) -> None:  # fmt: skip
-        for call, value in zip(calls, values, strict=False):
-            name = getattr(call, "name", None)
-            if name is None or name not in exact or name not in moved or not _is_comparable(value, exact[name]):
-                continue
-            norm, error = _off(exact[name], value)
-            _, noise = _off(exact[name], moved[name])
-            if error > allowed(noise, norm, str(value.dtype).removeprefix("torch."), ops.numel(value)):
-                self.first_wrong = self._described(graph, call, error, noise, norm, is_output=is_output)
-                return
+    def _of_outputs(self, graph: "_Graph", wrong: Sequence["_Wrong"]) -> OperatorValue:
+        """Name what all wrong outputs come from, or the first of them, with the largest error."""
+        is_fused = graph.every is not None
+        shared = last_shared([one.call for one in wrong]) if is_fused and len(wrong) > 1 else None
+        if shared is not None and not stack_of(whole_of(shared)):  # its line is not known
+            shared = None
+        worst = wrong[0] if shared is None else max(wrong, key=lambda one: one.relative)
+        found = self._described(graph, worst.call if shared is None else shared, worst)
+        num_results = 1 if shared is None else len(wrong)
+        return replace(found, is_fused=is_fused, num_results=num_results)
 
-    def _described(
-        self, graph: "_Graph", call: Any, error: float, noise: float, norm: float, *, is_output: bool
-    ) -> OperatorValue:
-        return replace(
-            self._named(call, graph.direction, graph.number),
-            error=error / norm if norm else float("inf"),
-            rounding=noise / norm if norm else 0.0,
-            is_fused=is_output and graph.every is not None,
-        )
+    def _described(self, graph: "_Graph", call: Any, wrong: "_Wrong") -> OperatorValue:
+        named = self._named(call, graph.direction, graph.number)
+        return replace(named, error=wrong.relative, rounding=wrong.noise / wrong.norm if wrong.norm else 0.0)
 
     def _named(self, call: Any, direction: Direction, number: int) -> OperatorValue:
         whole = whole_of(call)
@@ -173,6 +165,48 @@ class _Graph:
         self.compiled = compiled
         self.every = every  # the same, with the result of each operator among its outputs; None: it cannot be compiled
         self.is_compared = False
+
+
+class _Wrong(NamedTuple):
+    """A result that is off by more than rounding."""
+
+    call: Any
+    error: float
+    noise: float
+    norm: float
+
+    @property
+    def relative(self) -> float:
+        return self.error / self.norm if self.norm else float("inf")
+
+
+def _wrong(made: Iterable[tuple[Any, Any]], exact: dict[str, Any], moved: dict[str, Any]) -> Iterator[_Wrong]:
+    """Yield those of some calls and their results that are off, in their order."""
+    for call, value in made:
+        name = getattr(call, "name", None)
+        if name is None or name not in exact or name not in moved or not _is_comparable(value, exact[name]):
+            continue
+        norm, error = _off(exact[name], value)
+        _, noise = _off(exact[name], moved[name])
+        if error > allowed(noise, norm, str(value.dtype).removeprefix("torch."), ops.numel(value)):
+            yield _Wrong(call, error, noise, norm)
+
+
+def last_shared(calls: Sequence[Any]) -> Any:
+    """Return the last operator that all of some calls come from; None if there is none."""
+    shared = set.intersection(*map(_sources, calls))
+    return next((call for call in reversed(calls[0].graph.nodes) if call in shared), None)
+
+
+def _sources(call: Any) -> set[Any]:
+    """Return the calls that one depends on, with itself."""
+    found, todo = set(), [call]
+    while todo:
+        one = todo.pop()
+        if one not in found and one.op == "call_function":
+            found.add(one)
+            todo += one.all_input_nodes
+    return found
 
 
 class _Values(Interpreter):

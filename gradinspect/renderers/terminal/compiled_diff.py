@@ -144,14 +144,17 @@ def operator_sentence(found: OperatorValue) -> str:
     line = f", {found.frame.file}:{found.frame.line}" if found.frame is not None else ""
     if found.is_drawn_again:
         return f"First drawn again: {found.words}{line}. Backward gets other random numbers than forward had."
+    off = f"off by {found.error:.1e}"
     if found.is_fused:
+        first = f"First wrong result: {found.words}{line}, {off}."
+        if found.num_results > 1:
+            results = f"All {found.num_results:,} wrong results, off by at most {found.error:.1e}"
+            first = f"{results}, come from {found.words}{line}."
         return (
-            f"First wrong result: {found.words}{line}, off by {found.error:.1e}. It is right if each operator's "
-            "result is asked for: what the backend makes of several is wrong (fused, in another order, or a write that "
-            "is lost)."
+            f"{first} It is right if each operator's result is asked for: what the backend makes of several is wrong "
+            "(fused, in another order, or a write that is lost)."
         )
-    off = f"off by {found.error:.1e} where rounding makes {found.rounding:.1e}"
-    return f"First wrong operator: {found.words}{line}, {off}."
+    return f"First wrong operator: {found.words}{line}, {off} where rounding makes {found.rounding:.1e}."
 
 
 def _kind(one: CompiledValueDiff) -> tuple[object, ...]:

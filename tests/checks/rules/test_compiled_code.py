@@ -164,3 +164,14 @@ def test_a_result_whose_operators_are_right_alone_may_also_be_a_lost_write() -> 
 
     assert "The first wrong result is aten.mul" in found.text
     assert "where the backend fuses operators, puts them in another order or loses a write." in found.text
+
+
+def test_what_several_wrong_results_come_from() -> None:
+    """No result of its own is known to be wrong."""
+    shared = replace(OPERATOR, is_fused=True, num_results=3)
+    found = finding(differences=(difference("gradient", "a", 0.1),), operator=shared)
+
+    assert (
+        "Of 3 wrong results, the worst off by 5.0e-01, the last operator that all come from is aten.mul in the "
+        "backward of gelu of h.3.mlp, where the backend fuses operators"
+    ) in found.text

@@ -110,6 +110,11 @@ def test_operators_that_were_not_compared_are_said_to_be() -> None:
         replace(wrong, replay_problem="ValueError in compiled graph 1")
     )
     fused = replace(wrong, operator=replace(OPERATOR, is_fused=True))
+    shared = replace(wrong, operator=replace(OPERATOR, is_fused=True, num_results=3))
+    assert (
+        "All 3 wrong results, off by at most 5.0e-01, come from aten.mul in the backward of gelu of h.3.mlp, "
+        "model.py:31. It is right if"
+    ) in screen(shared).replace("\n  ", " ")
     drawn = replace(wrong, stage="aot_eager", operator=replace(OPERATOR, is_drawn_again=True))
     said = screen(fused).replace("\n  ", " ")
     assert "what the backend makes of several is wrong (fused, in another order, or a write that is lost)." in said
