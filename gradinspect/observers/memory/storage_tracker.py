@@ -19,6 +19,8 @@ the node is there only when the operator has returned: so before the next one, w
 Backward computes with this tensor, so that its kernel makes only a copy of it, if that has another dtype. A view that
 was written in place is left out, and its 8 bytes: torch makes its node anew when it is asked for, by operators that
 come back to us under a lock of the view: we would wait forever. The number is kept by a node that nothing shows.
+For the same view torch shows another node for a fake tensor, which replays the view, and not AsStridedBackward0, which
+makes a tensor as large as the base: a peak that is there is low by it.
 Source: VariableHooks::grad_fn in torch/csrc/autograd/variable.cpp, torch 2.13.
 """
 
