@@ -75,8 +75,8 @@ def test_one_of_several_equal_layers_is_not_the_one_elsewhere() -> None:
 @pytest.mark.parametrize("is_inserted", [True, False])
 def test_a_layer_that_is_put_between_others_takes_no_leaf_of_theirs(is_inserted: bool) -> None:
     """It has the name that another one had; the leaves of that one follow it."""
-    graphs = [changed_graph(), changed_graph("inserted", "fewer")]
-    diff = diff_graphs(*(graphs if is_inserted else graphs[::-1]))
+    without, added = changed_graph(), changed_graph("inserted", "fewer")
+    diff = diff_graphs(without, added) if is_inserted else diff_graphs(added, without)
 
     kind = "gained" if is_inserted else "lost"
     assert {(change.kind, change.name) for change in diff.leaf_changes if "h.3" not in change.name} == {
