@@ -8,7 +8,7 @@ from weakref import ReferenceType, ref
 from torch import nn
 
 from gradinspect.analyses.planning.changes import NamedPlace
-from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
+from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path, without_wrappers
 from gradinspect.observers.planning.places import Called, calls_of, place_of
 from gradinspect.recording.names.names import all_parameters
 from gradinspect.recording.recorder import Recorder
@@ -55,7 +55,7 @@ class OutermostModules:
     def prefixes_of(self, number: int) -> Callable[[str], str]:
         """Return what stands before the path of a module in this one on screens. NOTE [One spelling of a name]."""
         models = [one for one, module in self.alive() if any(True for _ in all_parameters(module))]
-        name = next((called.name for called in self._calls[number]), OUTERMOST)
+        name = next((without_wrappers(called.name) for called in self._calls[number]), OUTERMOST)
 
         def prefix(path: str) -> str:
             is_whole = len(models) > 1 or not path
