@@ -37,7 +37,7 @@ class Branches:
 
         from gradinspect.torch_api.devices import accelerators
 
-        self._has_accelerator, self._set_num_threads = accelerators.is_there, set_num_threads
+        self._accelerators, self._set_num_threads = accelerators, set_num_threads
         self._asked = asked
         self._answers = answers
         self._copy: int | None = None  # where a copy of the run sends its result
@@ -50,10 +50,15 @@ class Branches:
         else:
             write_all(self._answers, _HEAD.pack(len(data), 0, False) + data)
 
-    def can_wait(self) -> bool:
-        """Return whether copies can do no harm. NOTE [What copies of a process share]."""
-        has_threads = active_count() > 1 or self._has_accelerator()  # the engine's, for each device
-        return not has_threads and not _has_children() and _open_files() <= self._open
+    def can_wait(self, *, engine_has_run: bool) -> bool:
+        """Return whether copies can do no harm. NOTE [What copies of a process share].
+
+        Args:
+            engine_has_run: Whether the autograd engine has run, and so has the threads that it needs.
+        """
+        devices = self._accelerators  # before it has run, a copy could not start the threads for them
+        has_threads = devices.has_engine_threads() if engine_has_run else devices.is_there()
+        return active_count() == 1 and not has_threads and not _has_children() and _open_files() <= self._open
 
     def wait(self) -> bytes | None:
         """Wait for requests: each returns in a copy of this process; None in this one, when none will come."""

@@ -27,7 +27,7 @@ from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import intercepted_engine, is_inside_backward
 from gradinspect.torch_api.patching.interruptions import pass_on_interruption
 from gradinspect.torch_api.patching.turns import turns
-from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
+from gradinspect.torch_api.tensors import is_functional, plain_tensors_only, unwrapped
 from gradinspect.units import call_name, format_count
 
 _Returned = TypeVar("_Returned")
@@ -282,10 +282,8 @@ def is_traced(outputs: Sequence[Any], *, sees_fake: bool = False) -> bool:
     if torch.compiler.is_compiling():
         return True
     names = ("FunctionalTensor",) if sees_fake else ("FakeTensor", "FunctionalTensor")
-    return any(
-        isinstance(output, torch.Tensor) and (type(output).__name__ in names or is_functional(output))
-        for output in outputs
-    )
+    tensors = (unwrapped(output) for output in outputs if isinstance(output, torch.Tensor))
+    return any(type(tensor).__name__ in names or is_functional(tensor) for tensor in tensors)
 
 
 def not_followed_notes(number: int) -> Iterator[str]:

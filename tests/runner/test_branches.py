@@ -12,7 +12,7 @@ from gradinspect.runner.branches import WaitingRun
 def run(send, branches):
     random.seed(7)
     {before}
-    request = branches.wait() if branches.can_wait() else b"never"
+    request = branches.wait() if branches.can_wait(engine_has_run={has_run}) else b"never"
     print("goes on", request, flush=True)
     {after}
     send(b"%d %d %s" % (os.getpid() == run_in, random.randrange(1000), request or b""))
@@ -26,9 +26,9 @@ print(first.close(), first.close(), other.close())
 """
 
 
-def run(folder: Path, before: str = "pass", after: str = "pass") -> list[str]:
+def run(folder: Path, before: str = "pass", after: str = "pass", *, has_run: bool = True) -> list[str]:
     """Run it, and return what was printed."""
-    (folder / "waits.py").write_text(_RUN.format(before=before, after=after))
+    (folder / "waits.py").write_text(_RUN.format(before=before, after=after, has_run=has_run))
     done = python(folder / "waits.py", cwd=folder)
 
     assert not done.returncode, done.stderr
@@ -58,6 +58,18 @@ def test_a_run_that_shares_something_does_not_wait(tmp_path: Path) -> None:
         lines = run(tmp_path, before)
 
         assert lines[1] == "(b'0 331 never', 0) False"
+
+
+_CUDA = "import torch; torch.accelerator.current_accelerator = lambda: torch.device('cuda')"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system does not say which threads there are")
+@pytest.mark.parametrize("has_run", [True, False])
+def test_a_torch_built_for_cuda_waits_where_there_is_no_device(tmp_path: Path, *, has_run: bool) -> None:
+    """Its engine has started no thread for one; it may still, where it has not run."""
+    lines = run(tmp_path, _CUDA, has_run=has_run)
+
+    assert lines[1] == ("(b'0 331 a', 0) (b'0 331 b', 0)" if has_run else "(b'0 331 never', 0) False")
 
 
 def test_a_copy_that_dies_does_not_end_the_others(tmp_path: Path) -> None:

@@ -102,8 +102,10 @@ class StepPlanObserver(Observer[PlannedSteps]):
         """
         if self._is_branch and self._steps.has_left and torch.is_grad_enabled():
             self._run.stop(sys._getframe())
-        branches = self._branches
-        if branches is None or not self._steps.is_before_last or not branches.can_wait():
+        branches, calls = self._branches, self._run.interceptor.counts
+        if branches is None or not self._steps.is_before_last:
+            return
+        if not branches.can_wait(engine_has_run=calls.backwards + calls.grads > 0):
             return
         self._branches = None
         note_before_freeze()  # which comes with waiting

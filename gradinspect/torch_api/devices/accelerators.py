@@ -7,9 +7,12 @@ without either. Source: torch/csrc/cuda/Module.cpp, poison_fork, torch 2.13.
 """
 
 import os
+from pathlib import Path
 from typing import Any
 
 import torch
+
+_THREADS = Path("/proc/self/task")
 
 
 def _module() -> Any:
@@ -19,8 +22,21 @@ def _module() -> Any:
 
 
 def is_there() -> bool:
-    """Return whether torch was built with an accelerator: its engine has threads then, which no fork has."""
+    """Return whether torch was built with an accelerator, also where the machine has none."""
     return _module() is not None
+
+
+def has_engine_threads() -> bool:
+    """Return whether the autograd engine, which has run, has a thread for each device; no fork has them.
+
+    The driver need not be asked: the engine starts them for devices that are there, and names them.
+    Source: torch/csrc/autograd/engine.cpp `Engine::thread_init`, torch 2.13.
+    """
+    try:
+        names = [(thread / "comm").read_bytes() for thread in _THREADS.iterdir()]
+    except OSError:
+        return is_there()  # another system, or a thread that has just ended
+    return any(name.startswith(b"pt_autograd_") for name in names)
 
 
 def is_used() -> bool:

@@ -1,12 +1,18 @@
 """The accelerator is asked only in ways that make no context on it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from gradinspect.torch_api.devices.accelerators import is_lost_in_fork, is_used, wait_for_device
+from gradinspect.torch_api.devices.accelerators import (
+    has_engine_threads,
+    is_lost_in_fork,
+    is_used,
+    wait_for_device,
+)
 
 
 @pytest.fixture
@@ -67,3 +73,20 @@ def test_without_an_accelerator_nothing_is_asked(monkeypatch: pytest.MonkeyPatch
     wait_for_device()
 
     assert (is_used(), is_lost_in_fork(), waits) == (False, False, [])
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"), [(["python", "pt_autograd_0"], True), (["python", "pt_main_thread"], False), ([], True)]
+)
+def test_threads_of_the_engine_are_known_by_their_names(
+    monkeypatch: pytest.MonkeyPatch, waits: list[int], tmp_path: Path, names: list[str], *, expected: bool
+) -> None:
+    """Where the system does not say which there are, any accelerator may have one."""
+    be(monkeypatch)
+    monkeypatch.setattr("gradinspect.torch_api.devices.accelerators._THREADS", tmp_path / "task")
+    for name in names:
+        (tmp_path / "task" / name).mkdir(parents=True)
+        (tmp_path / "task" / name / "comm").write_text(f"{name}\n")
+
+    assert has_engine_threads() is expected
+    assert waits == []
