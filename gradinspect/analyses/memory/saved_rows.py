@@ -45,8 +45,8 @@ class SavedRow(Record, frozen=True, kw_only=True):
     module: str | None = None
     source: str | None = None  # "model.py:41"
     module_name: str | None = None  # as it is shown: "model.4" for the path "4"
-    shown_origin: str | None = None  # the same of its name
     kept_by_eager: KeptByEager | None = None  # of a tensor inside a compiled node
+    shown_origin: str | None = None  # origin_name as it is shown: "model.4.weight" for "4.weight"
 
 
 class SavedFilter(Record, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ def original(cell: str) -> str:
 def test_saved_rows() -> None:
     """The columns are the fields of a row; what is unknown is empty."""
     assert render_table(SAVED, saved_rows(product_plus_two()), "csv").replace("\r\n", "\n") == snapshot("""\
-node,node_name,attribute,kind,value,num_bytes,own_bytes,weight_bytes,shared_with,status,status_detail,origin,origin_name,module,source,module_name,shown_origin,kept_by_eager
+node,node_name,attribute,kind,value,num_bytes,own_bytes,weight_bytes,shared_with,status,status_detail,origin,origin_name,module,source,module_name,kept_by_eager,shown_origin
 0,MulBackward0,_saved_other,tensor,f32[1],4,4,0,,live,,activation,,,,,,
 0,MulBackward0,_saved_self,tensor,f32[1],4,4,0,,live,,input,,,,,,
 1,AddBackward0,_saved_alpha,int,1,,0,0,,,,,,,,,,
