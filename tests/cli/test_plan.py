@@ -614,6 +614,27 @@ def test_what_is_pasted_breaks_no_compiled_graph(compiled: str, breaks: bool, tm
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("compiled", "called", "is_refused"),
+    [
+        ("model.compile(backend='aot_eager')", "model(", True),
+        ("run = torch.compile(model, backend='aot_eager')", "run(", True),
+        ("run = torch.compile(lambda x: model(x), backend='aot_eager')", "run(", True),
+        ("for layer in model: layer.compile(backend='aot_eager')", "model(", False),
+    ],
+    ids=["in place", "wrapped", "function", "layers"],
+)
+def test_gradients_that_come_together_are_not_freed_one_by_one(
+    compiled: str, called: str, is_refused: bool, tmp_path: Path
+) -> None:
+    """One node of backward returns those of all that is compiled together: stepping inside backward saves nothing."""
+    program = STEPPING.replace("for number", f"{compiled}\nfor number").replace("loss = model(", f"loss = {called}")
+    _, figures = planned(program, tmp_path, "--fit", "1KiB", "--budget", "0s")
+
+    assert ("all gradients together" in (figures["stepping_refused"] or "")) == is_refused
+
+
+@pytest.mark.slow
 def test_a_compiled_step_is_left_as_it_is(tmp_path: Path) -> None:
     """Other kernels break its graph, and steps of one parameter would not be compiled."""
     program = GPT.replace("\nfor", "\nstep = torch.compile(optimizer.step, backend='aot_eager')\nfor", 1)

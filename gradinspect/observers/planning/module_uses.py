@@ -8,6 +8,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradinspect.analyses.planning.changes import ModuleUse, NamedPlace, SequencePart
 from gradinspect.analyses.selection.name_patterns import containing_paths
+from gradinspect.analyses.structure.call_names import without_wrappers
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.observers.planning.unrepeatable import Unrepeatable
@@ -32,6 +33,11 @@ class ModuleUses:
     def roots(self) -> tuple[NamedPlace, ...]:
         """The outermost modules."""
         return self._modules.roots(self._run.base_folder)
+
+    @property
+    def is_compiled_whole(self) -> bool:
+        """Whether an outermost module runs in compiled code: one node of backward then returns all of its gradients."""
+        return any(use.is_compiled and not without_wrappers(use.path) for use in self.uses)
 
     def attach(self, note: Callable[[Exception], object]) -> None:
         """Watch calls of modules as long as something is recorded.

@@ -30,6 +30,8 @@ from gradinspect.runner.run import Run
 from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.patching.forks import pause_in_children, stop_pausing
 
+_ALL_AT_ONCE = "all of the model runs in compiled code, whose backward returns all gradients together"
+
 
 class StepPlanObserver(Observer[PlannedSteps]):
     """Watches the first steps of a program that a plan has changed."""
@@ -175,10 +177,10 @@ class StepPlanObserver(Observer[PlannedSteps]):
             roots=self._uses.roots,
             uses=self._uses.uses,
             release=None if self._optimizers.keeps_gradients else self._zeroed.release,
-            stepping=self._optimizers.offer,
+            stepping=None if self._uses.is_compiled_whole else self._optimizers.offer,
             without_foreach=self._optimizers.without_foreach,
             fused=self._optimizers.fused,
-            stepping_refused=self._optimizers.refused,
+            stepping_refused=_ALL_AT_ONCE if self._uses.is_compiled_whole else self._optimizers.refused,
             deletions=deletions,
             backward=self._backward,
             chunked=self._loss.offers(),
