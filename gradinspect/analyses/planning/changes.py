@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.analyses.structure.call_names import INDEX, without_wrappers
 from gradinspect.analyses.structure.name_folding import name_by_indices, pattern_of
 from gradinspect.graph import Record
 from gradinspect.units import parse_whole
@@ -86,7 +86,7 @@ class _OnBlock(_Change, frozen=True):
         number = len(self.paths)
         of = f" of {self.num_alike}" if number != self.num_alike else ""
         count = f" {times}{number}{of}" if self.num_alike > 1 else ""
-        return f"{self.prefix}{name_by_indices(self.paths)} {self.class_name}{count}"
+        return f"{self.prefix}{name_by_indices(map(without_wrappers, self.paths))} {self.class_name}{count}"
 
 
 class Checkpoint(_OnBlock, frozen=True, tag="checkpoint"):
@@ -120,7 +120,7 @@ class CheckpointSegments(_Change, frozen=True, tag="checkpoint segments"):
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it is one module
         """Say what it changes."""
-        name = f"{self.prefix}{self.path}".removesuffix(".")
+        name = f"{self.prefix}{without_wrappers(self.path)}".removesuffix(".")
         what = " ".join(filter(None, (name, self.class_name)))
         return f"checkpoint {what} in {len(self.starts)} segments, all but the last"
 
@@ -279,14 +279,18 @@ class ChunkLoss(_Change, frozen=True, tag="chunk loss"):
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it names no modules
         """Say what it changes."""
-        return f"compute the cross-entropy of {self.prefix}{self.path} in {self.chunks} chunks"
+        return f"compute the cross-entropy of {self._shown} in {self.chunks} chunks"
+
+    @property
+    def _shown(self) -> str:
+        return f"{self.prefix}{without_wrappers(self.path)}"
 
     @property
     def edits(self) -> tuple[Edit, ...]:
         """Say which line to edit."""
         within = f" (there {self.package_line} computes it)" if self.package_line else ""
         call = (
-            f"give what {self.prefix}{self.path} is given at {self.projection} to chunked_cross_entropy below, "
+            f"give what {self._shown} is given at {self.projection} to chunked_cross_entropy below, "
             f"with chunks={self.chunks}; the logits are not made"
             + (", so convert inside head, as the program does" if self.is_converted else "")
         )

@@ -58,8 +58,9 @@ class OutermostModules:
         name = next((without_wrappers(called.name) for called in self._calls[number]), OUTERMOST)
 
         def prefix(path: str) -> str:
-            is_whole = len(models) > 1 or not path
-            return f"{name}." if is_whole else shown_path(path, name).removesuffix(path)
+            shown = without_wrappers(path)
+            is_whole = len(models) > 1 or not shown
+            return f"{name}." if is_whole else shown_path(shown, name).removesuffix(shown)
 
         return prefix
 
