@@ -87,7 +87,8 @@ def test_the_columns_of_each_table(capsys: pytest.CaptureFixture[str]) -> None:
         {
             "saved": [
                 "node node_name attribute kind value num_bytes own_bytes weight_bytes shared_with",
-                "status status_detail origin origin_name module source module_name kept_by_eager",
+                "status status_detail origin origin_name module source module_name shown_origin",
+                "kept_by_eager",
             ],
             "grads": [
                 "node order name module source direction position shape dtype norm max_abs mean",
