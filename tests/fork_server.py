@@ -166,7 +166,8 @@ if __name__ == "__main__":
     for name in ("typer.main", "typer._adapters", "rich.console"):
         importlib.import_module(name)
     if not HAS_TRITON:  # torch._dynamo loads it, and its objects must not outlive a fork
-        importlib.import_module("torch._dynamo")
+        for name in ("torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.pattern_matcher"):
+            importlib.import_module(name)  # else each fork that compiles does, which is most of what it takes
     importlib.import_module("torch").manual_seed(0)  # chance seeds it: the forks of two such processes are compared
     prepare_forks()
     answer(socket.socket(fileno=int(sys.argv[1])))

@@ -140,7 +140,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("times", [30, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [12, pytest.param(150, marks=pytest.mark.slow)])
 def test_random_calls_are_undone(tmp_path: Path, times: int) -> None:
     """Contents, names, links, modes, times and numbers of files are those of before, after any twelve calls."""
     (tmp_path / "calls.py").write_text(RANDOM_CALLS)

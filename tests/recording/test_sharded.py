@@ -1,13 +1,11 @@
 """Models that ranks share: what is recorded on each, in real processes, beside what pack hooks see."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from runs import python
 
 PROGRAM = Path(__file__).parent.parent / "sharded_programs.py"
 Ranks: TypeAlias = list[dict[str, Any]]
@@ -17,10 +15,7 @@ KINDS = ["plain", "DistributedDataParallel", "fully_shard", "tensor parallel"]
 @pytest.fixture(scope="module")
 def ranks() -> Ranks:
     """Return what each rank has recorded of each kind of model."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(  # ours
-        [sys.executable, str(PROGRAM)], env=environment, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    done = python(PROGRAM, has_ours=True)
 
     assert done.returncode == 0, done.stderr
 
