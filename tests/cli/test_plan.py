@@ -156,6 +156,32 @@ def train(net):
 )
 
 
+VALIDATING = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(8, 8), nn.Linear(8, 2000, bias=False)
+    def forward(self, x, y):
+        logits = self.head(self.body(x))
+        loss = F.cross_entropy(logits.view(-1, logits.size(-1)), y.view(-1))
+        return logits, loss
+
+torch.manual_seed(0)
+model = Model()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+x, y = torch.randn(4, 128, 8), torch.randint(2000, (4, 128))
+with torch.no_grad():
+    model(x, y)
+for _ in range(3):
+    _, loss = model(x, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 LEAVING = """
 import random
 import torch
@@ -479,6 +505,17 @@ def test_a_large_vocabulary_is_divided(tmp_path: Path) -> None:
     assert best["difference"] < 1e-6
     assert "def chunked_cross_entropy(" in best["functions"]
     assert re.fullmatch(r"at train\.py:\d+, .*: give what head is given at train\.py:\d+ to .*", best["edits"][0])
+
+
+@pytest.mark.slow
+def test_a_function_with_logits_and_loss_is_edited_for_validations_too(tmp_path: Path) -> None:
+    """Its logits are not made before the first step either: they would be the peak."""
+    _, figures = planned(VALIDATING, tmp_path, "--fit", "3MiB", "--try", "--budget", "600s")
+    best = figures["plans"][0]
+
+    assert "in 8 chunks" in best["change"] or "in 32 chunks" in best["change"]
+    assert best["peak_bytes"] < 3 * 2**20 < figures["peak_bytes"] / 2
+    assert best["measured_peak_bytes"] == best["peak_bytes"]
 
 
 @pytest.mark.slow

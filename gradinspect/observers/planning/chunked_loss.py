@@ -6,12 +6,16 @@ by a stride of zero. Whatever views the program makes of it, their strides say w
 When a view arrives at `cross_entropy`, the loss is computed from what the projection was given, by the code that the
 plan prints. Anything else that looks at the stand-in would see no logits: then the plan cannot be carried out, and the
 line is named.
+
+Without gradients, as in a validation, logits are mostly there to be read, and are made. But where one function makes
+them and computes the loss, its edit holds for all that call it.
 """
 
 import inspect
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import FrameType
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -46,16 +50,23 @@ class _StandIn(NamedTuple):
 class ChunkedLoss(FunctionMode):
     """Stands between one projection and the loss. Use it as a context manager, around the program."""
 
-    def __init__(self, num_chunks: int, failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        num_chunks: int,
+        failed: Callable[[Exception], None],
+        is_edited: Callable[[FrameType], bool] = lambda _: False,
+    ) -> None:
         """Set up.
 
         Args:
             num_chunks: How many parts the tokens are divided into.
             failed: Called with the reason if it cannot be done.
+            is_edited: Says of what calls the projection whether it is changed for calls without gradients too.
         """
         super().__init__()
         self._num_chunks = num_chunks
         self._failed = failed
+        self._is_edited = is_edited
         self._known: dict[int, _StandIn] = {}
         self._head: nn.Module | None = None
         self._is_projecting = False
@@ -101,12 +112,16 @@ class ChunkedLoss(FunctionMode):
 
     def _project(self, forward: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor) -> torch.Tensor:
         """Return a stand-in for the logits."""
-        if self._is_projecting or not is_grad_enabled() or self._head is None:
+        if self._is_projecting or self._head is None or not (is_grad_enabled() or self._is_called_where_edited()):
             return forward(hidden)
         kind, weight = hidden.device.type, self._head.weight
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
         tokens, shape = ops.flatten(hidden, 0, -2), hidden.shape[:-1]
         return self._made(tokens, (shape, len(shape), len(weight)), dtype)
+
+    def _is_called_where_edited(self) -> bool:
+        user = next(user_frames(sys._getframe(1)), None)
+        return user is not None and self._is_edited(user)
 
     def _made(
         self,

@@ -10,7 +10,7 @@ segments, the call that has begun would run it whole. It is given its new forwar
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Self
 
 from torch import nn
@@ -37,6 +37,7 @@ from gradinspect.observers.planning.chunked_loss import ChunkedLoss
 from gradinspect.observers.planning.optimizer_uses import can_be_fused, uses_foreach
 from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.observers.planning.second_runs import SecondRuns
+from gradinspect.recording.frames import line_at, line_record
 from gradinspect.recording.names.instances import live_optimizers
 from gradinspect.runner.programs.edited_source import edited_source
 from gradinspect.runner.run import Run
@@ -72,7 +73,7 @@ class AppliedPlan:
         self._plan = plan
         self._host = NOWHERE if run.request.fake else HERE
         self._chunked = next((change for change in plan.changes if isinstance(change, ChunkLoss)), None)
-        self._loss = None if self._chunked is None else ChunkedLoss(self._chunked.chunks, self._failed)
+        self._loss = None if self._chunked is None else ChunkedLoss(self._chunked.chunks, self._failed, self._is_edited)
         self._handles = ExitStack()
         self._of_optimizers = _of_optimizers(plan)  # until they are made
         self._called: nn.Module | None = None  # the outermost one whose hooks run
@@ -166,6 +167,15 @@ class AppliedPlan:
                 exec(code, {ROOT: root})  # noqa: S102  # what is printed
             if root is self._called and any(not path for change in changes for path in change.paths):
                 _run_changed(root)
+
+    def _is_edited(self, frame: FrameType) -> bool:
+        """Return whether a function makes the logits, by this line, and their loss: both are edited for all calls."""
+        change = self._chunked
+        if change is None or change.package_line:
+            return False
+        record = line_record(frame.f_code, line_at(frame), self._base_folder)
+        own_lines = {f"{record.file}:{line}" for _, _, line in frame.f_code.co_lines()}
+        return change.projection == f"{record.file}:{record.line}" and change.loss in own_lines
 
     def _attach_loss(self, root: nn.Module, number: int) -> None:
         if self._loss is not None and self._chunked is not None and self._chunked.root == number:

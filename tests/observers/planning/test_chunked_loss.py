@@ -76,3 +76,21 @@ def test_what_needs_logits_is_named(loss_of: Loss, sentence: str) -> None:
 
     assert f"{sentence}, which a loss in chunks does not make" in str(failures[0])
     assert str(failures[0]).startswith("test_chunked_loss.py:")
+
+
+@pytest.mark.parametrize("is_edited", [True, False], ids=["same function", "another"])
+def test_a_loss_without_gradients_is_in_chunks_where_its_function_is_edited(*, is_edited: bool) -> None:
+    """Elsewhere its logits are there, to be read."""
+    failures: list[Exception] = []
+    head, hidden, target = nn.Linear(8, 50), torch.randn(3, 7, 8), torch.randint(50, (3, 7))
+    widths = []
+    head.register_forward_hook(lambda _head, _args, logits: widths.append(logits.stride(-1)))
+    mode = ChunkedLoss(4, failures.append, lambda _frame: is_edited)
+    plain = LOSSES["flat"](head(hidden), target)
+    mode.attach(head)
+    with mode, torch.no_grad():
+        loss = LOSSES["flat"](head(hidden), target)
+
+    assert failures == []
+    torch.testing.assert_close(loss, plain.detach())
+    assert widths == ([1, 0, 1, 1, 1, 1] if is_edited else [1, 1])
