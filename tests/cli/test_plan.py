@@ -353,7 +353,7 @@ def test_a_flat_sequential_is_cut_into_segments(tmp_path: Path) -> None:
     (tmp_path / "pasted.py").write_text("".join([*lines[:after], best["code"], *lines[after:]]))
     measured = gradinspect("fit", "pasted.py", "--real", "--format", "json", "--quiet-script", cwd=tmp_path)
 
-    assert re.fullmatch(r"checkpoint Sequential in \d segments, all but the last", best["change"])
+    assert re.fullmatch(r"checkpoint net Sequential in \d segments, all but the last", best["change"])
     assert not any(start % 4 == 2 for start in best["changes"][0]["starts"])  # a LeakyReLU writes to its input
     assert best["peak_bytes"] <= peak * 6 // 10
     assert best["flops_ratio"] < 4 / 3
