@@ -1,5 +1,6 @@
 """A module or a parameter has one name on all screens: NOTE [One spelling of a name] in `call_names`."""
 
+import json
 import re
 from pathlib import Path
 
@@ -65,6 +66,18 @@ def test_of_an_answer(folder: Path, answer: tuple[str, ...]) -> None:
     assert whole <= known | {name.replace("net.", "other.", 1) for name in known if answer[0] == "diff"}
     assert all(name.startswith(("net.", "other.")) for name in found)
     assert "model." not in screen
+
+
+def test_of_a_finding(folder: Path) -> None:
+    """Its sentence names parameters as screens do; its subjects are the paths themselves."""
+    start, end = PROGRAM.rsplit("net(", 1)
+    train = f"for _ in range(3):\n    optimizer.zero_grad()\n    net({end}    optimizer.step()\n"
+    (folder / "unheld.py").write_text(f"{start}optimizer = torch.optim.SGD(net[:4].parameters(), lr=0.1)\n{train}")
+    found = gradinspect("check", "unheld.py", "--format", "json", cwd=folder)
+    (finding,) = json.loads(found.stdout)["findings"]
+
+    assert finding["text"].startswith("Backward reaches net.4.weight and net.4.bias, ")
+    assert finding["subjects"] == ["4.weight", "4.bias"]
 
 
 @pytest.mark.parametrize("suffix", PICTURES)

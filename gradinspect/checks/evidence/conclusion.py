@@ -15,6 +15,7 @@ from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
 from gradinspect.checks.facts.failures import FailedCall
 from gradinspect.checks.findings import Finding, Findings, merged
 from gradinspect.checks.registry import declared, findings_on, rule_of
+from gradinspect.checks.spelling import spelled
 from gradinspect.graph import Frame
 from gradinspect.runner.engine import missed_notes, not_followed_notes
 from gradinspect.runner.run import Run
@@ -68,7 +69,7 @@ def conclusion(
     )
     if failure is not None and not any(_explains(finding, failure) for finding in findings):
         findings = declared((*findings, *findings_on(failure, found)))
-    findings = merged(_without_effects(findings))
+    findings = spelled(merged(_without_effects(findings)), watched.models)
     ranks = logs.ranks
     return Findings(
         rank=0 if ranks is None else ranks.rank,

@@ -1,5 +1,5 @@
 # expect: GI379
-# why: freezes 0.back and 2.back, of which each is zero everywhere
+# why: freezes net.0.back and net.2.back, of which each is zero everywhere
 # advice: If they should learn, as an adapter does, freeze the model before they are made, or set their requires_grad
 # advice: to True after adapter_frozen_with_the_model.py:35.
 # lines: frozen=35

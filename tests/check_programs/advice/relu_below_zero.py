@@ -1,5 +1,5 @@
 # expect: GI601
-# why: Its bias 1.bias was set at relu_below_zero.py:11, and is at most -9.
+# why: Its bias both.1.bias was set at relu_below_zero.py:11, and is at most -9.
 # advice: set the bias to 0 at relu_below_zero.py:11
 # lines: zeroed=18 bias=11
 import torch

@@ -1,5 +1,5 @@
 # expect: GI502
-# advice: Which learning rate and eps does optimizer have, and how large are 0.bias and its gradient before that step?
+# advice: Which learning rate and eps does optimizer have, and how large are model.0.bias and its gradient
 # lines: backward=28 optimizer=10 step=29
 import torch
 from torch import nn

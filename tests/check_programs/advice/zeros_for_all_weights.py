@@ -1,6 +1,6 @@
 # expect: GI602
-# advice: Initialize 2.weight and 0.weight with small random values at zeros_for_all_weights.py:11, as torch does by
-# advice: default. Zeros are safe only for a bias, or for one layer among others that are not zero.
+# advice: Initialize model.2.weight and model.0.weight with small random values at zeros_for_all_weights.py:11, as torch
+# advice: does by default. Zeros are safe only for a bias, or for one layer among others that are not zero.
 # lines: backward=18 used=16 zeros=11
 import torch
 from torch import nn
