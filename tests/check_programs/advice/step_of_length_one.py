@@ -1,6 +1,7 @@
 # expect: GI502
 # advice: Which learning rate and eps does optimizer have, and how large are model.0.bias and its gradient
-# lines: backward=28 optimizer=10 step=29
+# advice: before that step?
+# lines: backward=29 optimizer=11 step=30
 import torch
 from torch import nn
 
