@@ -180,7 +180,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
             stepping=None if self._uses.is_compiled_whole else self._optimizers.offer,
             without_foreach=self._optimizers.without_foreach,
             fused=self._optimizers.fused,
-            stepping_refused=_ALL_AT_ONCE if self._uses.is_compiled_whole else self._optimizers.refused,
+            stepping_refused=self._optimizers.refused or (_ALL_AT_ONCE if self._uses.is_compiled_whole else ""),
             deletions=deletions,
             backward=self._backward,
             chunked=self._loss.offers(),
