@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.explain.double_backward import DoubleBackward, double_backward
 from gradinspect.analyses.explain.hand_written import COMPOSED, HAND_WRITTEN, HandWritten
 from gradinspect.analyses.memory.saved_rows import saved_rows_of
-from gradinspect.analyses.structure.call_names import leaf_shown
+from gradinspect.analyses.structure.call_names import node_shown
 from gradinspect.analyses.structure.node_names import function_words, hook_names
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.catalog import Catalog, Entry, operator_of
@@ -118,9 +118,7 @@ def _edge(graph: Graph, node: Node, position: int) -> str:
     name = argument_name(graph, node, position) or f"[{position}]"
     if edge is None:
         return f"{name}: None"
-    after = graph.nodes[edge.next_node]
-    target = f"{after.name} {leaf_shown(graph, after.leaf)}".rstrip() if after.leaf is not None else after.name
-    return f"{name}: #{edge.next_node} {target}" + (f" (input_nr {edge.input_nr})" if edge.input_nr else "")
+    return f"{name}: {node_shown(graph, edge.next_node)}" + (f" (input_nr {edge.input_nr})" if edge.input_nr else "")
 
 
 def explain_class(name: str, catalog: Catalog) -> Explanation:

@@ -58,6 +58,12 @@ def leaf_shown(graph: Graph, leaf: Leaf | None) -> str:
     return shown_path(leaf.name, graph.model_name) if leaf is not None and leaf.name else ""
 
 
+def node_shown(graph: Graph, number: int) -> str:
+    """Name a node by its number and class, and a leaf by its name besides: `#3 AccumulateGrad net.2.bias`."""
+    node = graph.nodes[number]
+    return f"#{number} {node.name} {leaf_shown(graph, node.leaf)}".rstrip()
+
+
 def without_wrappers(path: str) -> str:
     """Return a path without the parts that torch.compile adds around a module, `_orig_mod`."""
     return ".".join(part for part in path.split(".") if part != WRAPPED)

@@ -21,7 +21,7 @@ from gradinspect.analyses.gradients.observed import (
     norm_of_all,
 )
 from gradinspect.analyses.gradients.timeline import devices_of
-from gradinspect.analyses.structure.call_names import OUTERMOST, class_beside, leaf_shown, short_name, shown_path
+from gradinspect.analyses.structure.call_names import OUTERMOST, class_beside, node_shown, short_name, shown_path
 from gradinspect.analyses.structure.name_folding import name_by_indices, with_indices_of
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -133,7 +133,7 @@ class GradientsPage(Page):
     def nodes(self, graph: Graph, rows: Sequence[NodeGradients], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per node."""
         shown = rows[:max_rows]
-        names = [_node_name(graph, ran) for ran in shown]
+        names = [node_shown(graph, ran.node) for ran in shown]
         figures = [_figures_of_node(ran) for ran in shown]
         table = self._table(names, ("norm in", "out", "zeros", "ms"), figures, None)
         yield table.head("node")
@@ -350,11 +350,6 @@ def _figures_of_node(ran: NodeGradients) -> tuple[str, ...]:
     zeros = next((_share(stats) for stats in known(ran.outgoing)), "")
     seconds = "" if ran.seconds is None else f"{ran.seconds * 1e3:.2f}"
     return _norm(ran.incoming), _norm(ran.outgoing), zeros, seconds
-
-
-def _node_name(graph: Graph, ran: NodeGradients) -> str:
-    node = graph.nodes[ran.node]
-    return f"#{ran.node} {node.name} {leaf_shown(graph, node.leaf)}".rstrip()
 
 
 def number(value: float | None) -> str:

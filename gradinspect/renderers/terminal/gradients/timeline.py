@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.gradients.timeline import NodeSlice, Timeline, outermost_ops
-from gradinspect.analyses.structure.call_names import leaf_shown
+from gradinspect.analyses.structure.call_names import node_shown
 from gradinspect.analyses.summary import passed_over
 from gradinspect.renderers.terminal.gradients.call import CELLS
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -56,11 +56,9 @@ class TimelinePage(Page):
 
     def _name(self, timeline: Timeline, piece: NodeSlice) -> str:
         """Name a node, its leaf, and each operator that it called once."""
-        node = timeline.graph.nodes[piece.node]
         counts = Counter(op.name.removeprefix("aten::") for op in outermost_ops(piece))
         ops = ", ".join(f"{name} {self.times(count)}".rstrip() for name, count in counts.items())
-        name = f"{node.name} {leaf_shown(timeline.graph, node.leaf)}".rstrip()
-        return f"#{piece.node} {name}{GAP}{ops}".rstrip()
+        return f"{node_shown(timeline.graph, piece.node)}{GAP}{ops}".rstrip()
 
 
 def _milliseconds(seconds: float) -> str:

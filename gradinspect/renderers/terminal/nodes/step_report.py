@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from gradinspect.analyses.explain.explanation import InputGradient
 from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
-from gradinspect.analyses.structure.call_names import leaf_shown
+from gradinspect.analyses.structure.call_names import node_shown
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.renderers.data.markdown import code
 from gradinspect.renderers.terminal.nodes.steps import StepPage
@@ -95,7 +95,7 @@ def _section(outcome: SteppingOutcome, step: Step, formulas: Formulas) -> tuple[
     graph = outcome.graph
     node = graph.nodes[step.node]
     lines = [line.plain.rstrip() for line in _page().step(graph, step, formulas.get(node.name, ()))]
-    return escape_control(f"{step.order}. #{step.node} {node.name} {leaf_shown(graph, node.leaf)}".rstrip()), lines[1:]
+    return escape_control(f"{step.order}. {node_shown(graph, step.node)}"), lines[1:]
 
 
 def _result(outcome: SteppingOutcome) -> list[str]:

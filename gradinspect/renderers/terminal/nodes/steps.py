@@ -24,7 +24,7 @@ from gradinspect.analyses.gradients.stepping import (
     TensorPreview,
     place_name,
 )
-from gradinspect.analyses.structure.call_names import leaf_shown, short_name
+from gradinspect.analyses.structure.call_names import leaf_shown, node_shown, short_name
 from gradinspect.analyses.summary import passed_over
 from gradinspect.graph import Graph, Node, SavedTensor, source_of
 from gradinspect.renderers.terminal.nodes.number_rows import dtype_and_shape, summarize_values, value_lines
@@ -114,7 +114,7 @@ class StepPage(Page):
         node = graph.nodes[step.node]
         step_text = f"step {step.order:,}"
         room = max(self.width - len(step_text) - 2, 10)
-        first, *rest = wrap(self.visible(_named(graph, step.node)), room, subsequent_indent=GAP)
+        first, *rest = wrap(self.visible(node_shown(graph, step.node)), room, subsequent_indent=GAP)
         head, module = Text(first, "bold"), self._module(graph, node)
         is_beside = not rest and head.cell_len + module.cell_len <= room
         head.append_text(module if is_beside else Text())
@@ -186,7 +186,7 @@ class StepPage(Page):
         if edge is None:
             return
         name = place_name(graph, step.node, position)
-        target = _named(graph, edge.next_node)
+        target = node_shown(graph, edge.next_node)
         slot = f" input {edge.input_nr}" if edge.input_nr else ""
         arrow = "→" if self.unicode else "->"
         yield from self._lines("out", f"{self.visible(name)} {arrow} {self.visible(target)}{slot}", "bold")
@@ -238,7 +238,7 @@ class StepPage(Page):
                 continue
             node = graph.nodes[part]
             line = source_of(graph, node) or ""
-            name = _named(graph, part)
+            name = node_shown(graph, part)
             mark, style = ("> ", "bold") if part == selected else ("  ", "")
             whole = self.visible(f"{mark}{name}  {line}".rstrip())
             if cell_len(whole) <= self.width:
@@ -308,12 +308,6 @@ def _versions(tensor: SavedTensor | None) -> str:
     if tensor is None or tensor.version is None:
         return ""
     return f"; it is at version {tensor.version}, but version {tensor.expected_version} was saved"
-
-
-def _named(graph: Graph, number: int) -> str:
-    """Name a node, and its leaf."""
-    node = graph.nodes[number]
-    return f"#{number} {node.name} {leaf_shown(graph, node.leaf)}".rstrip()
 
 
 def _reduction(passed: Passed) -> str:
