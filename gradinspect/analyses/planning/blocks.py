@@ -7,10 +7,14 @@ some modules of each.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from gradinspect.analyses.planning.changes import Autocast, Checkpoint, HalfSaves, ModuleChange, ModuleUse, Offload
+from msgspec.structs import replace
+
+from gradinspect.analyses.planning.changes import Autocast, Checkpoint, HalfSaves, ModuleUse, Offload
 from gradinspect.analyses.structure.call_names import is_wrapped
+
+_Changed = TypeVar("_Changed", bound=Checkpoint | Offload | HalfSaves | Autocast)
 
 # Not `up1`, as `call_names.INDEX` does: levels of a U-Net hold different amounts, so each is tried alone.
 _INDEX = re.compile(r"(?<![^.])[0-9]+(?![^.])")
@@ -34,18 +38,10 @@ class Block(NamedTuple):
 
     def checkpointed(self, paths: Sequence[str], kept: tuple[str, ...] = ()) -> Checkpoint:
         """Checkpoint some of them."""
-        return Checkpoint(
-            root=self.root,
-            paths=tuple(paths),
-            class_name=self.class_name,
-            num_alike=len(self.paths),
-            prefix=self.prefix,
-            kept=kept,
-            keeps_statistics=self.keeps_statistics,
-        )
+        return replace(self.changed(paths, Checkpoint), kept=kept, keeps_statistics=self.keeps_statistics)
 
-    def changed(self, paths: Sequence[str], kind: type[Offload | HalfSaves | Autocast]) -> ModuleChange:
-        """Change some of them in a way that only depends on which they are."""
+    def changed(self, paths: Sequence[str], kind: type[_Changed]) -> _Changed:
+        """Change some of them; what else there is to choose has its default."""
         return kind(
             root=self.root,
             paths=tuple(paths),

@@ -11,6 +11,11 @@ from gradinspect.graph import Record
 from gradinspect.units import parse_whole
 
 
+def names_shown(prefix: str, paths: Iterable[str]) -> str:
+    """Name modules of one outermost module as screens do: its prefix, and no part that torch.compile has added."""
+    return f"{prefix}{name_by_indices(map(without_wrappers, paths))}"
+
+
 class SequencePart(Record, frozen=True):
     """A module of a Sequential."""
 
@@ -86,7 +91,7 @@ class _OnBlock(_Change, frozen=True):
         number = len(self.paths)
         of = f" of {self.num_alike}" if number != self.num_alike else ""
         count = f" {times}{number}{of}" if self.num_alike > 1 else ""
-        return f"{self.prefix}{name_by_indices(map(without_wrappers, self.paths))} {self.class_name}{count}"
+        return f"{names_shown(self.prefix, self.paths)} {self.class_name}{count}"
 
 
 class Checkpoint(_OnBlock, frozen=True, tag="checkpoint"):
@@ -120,7 +125,7 @@ class CheckpointSegments(_Change, frozen=True, tag="checkpoint segments"):
 
     def describe(self, times: str) -> str:  # noqa: ARG002  # it is one module
         """Say what it changes."""
-        name = f"{self.prefix}{without_wrappers(self.path)}".removesuffix(".")
+        name = names_shown(self.prefix, self.paths).removesuffix(".")
         what = " ".join(filter(None, (name, self.class_name)))
         return f"checkpoint {what} in {len(self.starts)} segments, all but the last"
 
@@ -283,7 +288,7 @@ class ChunkLoss(_Change, frozen=True, tag="chunk loss"):
 
     @property
     def _shown(self) -> str:
-        return f"{self.prefix}{without_wrappers(self.path)}"
+        return names_shown(self.prefix, (self.path,))
 
     @property
     def edits(self) -> tuple[Edit, ...]:

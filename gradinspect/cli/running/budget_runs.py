@@ -7,11 +7,10 @@ from typing import NamedTuple
 from gradinspect.analyses.memory.budgets import BudgetTable, CompiledMemory, UnchangedRun
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.planning.blocks import Block, blocks_of
-from gradinspect.analyses.planning.changes import NO_CHANGE, Plan
+from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, names_shown
 from gradinspect.analyses.planning.planned_steps import PlannedSteps
 from gradinspect.analyses.selection.name_patterns import containing_paths
 from gradinspect.analyses.structure.call_names import without_wrappers
-from gradinspect.analyses.structure.name_folding import name_by_indices
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
 from gradinspect.cli.running.values_first import values_of
@@ -101,12 +100,12 @@ def _own(repeated: Sequence[Block], own: _Paths) -> str:
     blocks = [block for block in repeated if any(path in own for path in block.paths)]
     named = [path for block in blocks for path in block.paths if path in own]
     outer = [path for path in named if not any(path.startswith(f"{other}.") for other in named)]
-    what = f"{blocks[0].prefix}{name_by_indices(map(without_wrappers, outer))}" if outer else "a part of it"
+    what = names_shown(blocks[0].prefix, outer) if outer else "a part of it"
     return f"The program checkpoints {what} itself, in eager as under torch.compile: every row has that."
 
 
 def _checkpointed(runs: ForkedRuns, request: Request, block: Block, other: int) -> UnchangedRun:
-    what = f"{EAGER}, checkpoint {block.prefix}{name_by_indices(map(without_wrappers, block.paths))}"
+    what = f"{EAGER}, checkpoint {names_shown(block.prefix, block.paths)}"
     try:
         seen = _seen(runs, request, Plan(changes=(block.checkpointed(block.paths),)))
     except (GradInspectError, ScriptFailedError) as error:

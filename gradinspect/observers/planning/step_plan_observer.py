@@ -169,6 +169,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
                 moved_bytes=moved_bytes,
                 second_run=self._second_runs.difference,
             )
+        refused = self._optimizers.refused or (_ALL_AT_ONCE if self._uses.is_compiled_whole else "")
         deletions, held = self._held.found(self._steps.ledgers.meant)
         return PlannedSteps(
             memory=memory,
@@ -177,10 +178,10 @@ class StepPlanObserver(Observer[PlannedSteps]):
             roots=self._uses.roots,
             uses=self._uses.uses,
             release=None if self._optimizers.keeps_gradients else self._zeroed.release,
-            stepping=None if self._uses.is_compiled_whole else self._optimizers.offer,
+            stepping=None if refused else self._optimizers.offer,
             without_foreach=self._optimizers.without_foreach,
             fused=self._optimizers.fused,
-            stepping_refused=self._optimizers.refused or (_ALL_AT_ONCE if self._uses.is_compiled_whole else ""),
+            stepping_refused=refused,
             deletions=deletions,
             backward=self._backward,
             chunked=self._loss.offers(),
