@@ -45,7 +45,7 @@ def lines(found: GradientSteps, **options: object) -> list[str]:
     """Write head and table."""
     page = StepsPage(width=72, **options)  # type: ignore[arg-type]
     rows = [Move(name="w", rows=tuple(step.parameters[0] for step in found.steps))]
-    return [line.plain for line in [*page.head(found), *page.tables(found.steps, rows, None)]]
+    return [line.plain for line in [*page.head(found), *page.tables(found.steps, rows, None, model="model")]]
 
 
 def test_a_column_for_each_call() -> None:
@@ -73,7 +73,7 @@ def test_calls_on_different_lines_have_a_table_each() -> None:
     steps = (found.steps[0], second[0], found.steps[2], second[1])
     page = StepsPage(width=72)
 
-    assert [line.plain for line in page.tables(steps, moves(steps), None)] == snapshot(
+    assert [line.plain for line in page.tables(steps, moves(steps), None, model="model")] == snapshot(
         [
             "a.py:7",
             "#1, #3, loss 1 to 0.3333",
@@ -106,7 +106,7 @@ def blocks_of(*norms: dict[str, float | None]) -> tuple[GradientStep, ...]:
 def folded_lines(steps: tuple[GradientStep, ...], **options: bool) -> list[str]:
     """Write the table, with equal blocks in one row."""
     page = StepsPage(width=72, **options)
-    return [line.plain for line in page.tables(steps, moves(steps), None, folds=True)]
+    return [line.plain for line in page.tables(steps, moves(steps), None, folds=True, model="model")]
 
 
 def test_equal_blocks_share_a_row() -> None:
@@ -210,7 +210,7 @@ def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norms
     page = StepsPage(width=width, unicode=unicode)
     move = Move(name=name, rows=tuple(row(norm, 1.0, name) for norm in norms))
 
-    for line in [*page.head(found), *page.tables(found.steps, [move], None)]:
+    for line in [*page.head(found), *page.tables(found.steps, [move], None, model="model")]:
         assert line.cell_len <= width
         assert unicode or line.plain.isascii()
 
@@ -228,7 +228,7 @@ def test_the_update_gives_way_before_names_are_cut_within() -> None:
 
     def printed(*names: str) -> list[str]:
         rows = [Move(name=name, rows=both * 4) for name in names]
-        return [line.plain for line in StepsPage(width=80).tables(steps, rows, None)]
+        return [line.plain for line in StepsPage(width=80).tables(steps, rows, None, model="model")]
 
     alike = printed("encoder.layers.0.self_attention.weight", "decoder.layers.0.self_attention.weight")
     one = printed("encoder.decoder.embedding.self_attention.query.weight")

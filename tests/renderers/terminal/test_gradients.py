@@ -50,7 +50,7 @@ def test_what_was_not_measured_is_not_called_missing() -> None:
     sentences = [f"Gradients at 2 nodes were not measured: {why}.", "So it is."]
     parameters = unfolded_parameters(parameter_rows(seen))
 
-    assert [line.plain.split() for line in page.parameters(parameters, None)][1] == ["w", "unknown"]
+    assert [line.plain.split() for line in page.parameters(parameters, None, "model")][1] == ["w", "unknown"]
     assert [line.plain.split()[-2:] for line in page.nodes(seen, nodes_by_order(seen), None)][1] == [
         "1.0e+00",
         "unknown",
@@ -83,14 +83,16 @@ def test_flow_and_parameters() -> None:
             "  act (call 2)  ReLU    1.0e-02   1.0e-02       50%  ██████▍",
         ]
     )
-    assert [line.plain for line in page.parameters(rows, 1)] == snapshot(
+    assert [line.plain for line in page.parameters(rows, 1, "model")] == snapshot(
         [
             "gradient of                norm       max   /weight  1e-1    log    1e+0",
             "w (sum of 2)            1.0e+00   1.0e+00   5.0e-01  ███████████████████",
             "1 more leaf: --full",
         ]
     )
-    assert [line.plain for line in GradientsPage(width=72, unicode=False).parameters(rows, None)][1:] == snapshot(
+    assert [line.plain for line in GradientsPage(width=72, unicode=False).parameters(rows, None, "model")][
+        1:
+    ] == snapshot(
         ["w (sum of 2)            1.0e+00   1.0e+00   5.0e-01  ###################", "b                          none"]
     )
 
@@ -156,7 +158,7 @@ def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norm:
     page = GradientsPage(width=width, unicode=unicode)
     figures = msgspec.structs.replace(stats(abs(norm)), num_nonfinite=bad)
     row = ParameterRow(node=0, name=name, stats=figures, weight_norm=1.0, num_added=3, update_norm=norm)
-    parameters = page.parameters(unfolded_parameters([row]), None)
+    parameters = page.parameters(unfolded_parameters([row]), None, "model")
     lines = [page.title(name), *parameters, *page.nodes(found(), nodes_by_order(found()), None)]
 
     assert all(line.cell_len <= width and line.plain.isprintable() for line in lines)
@@ -180,7 +182,7 @@ def test_equal_blocks_are_one_row() -> None:
     single = ParameterRow(node=2, name="head.bias", stats=None, weight_norm=1.0, num_added=1)
     folded = [FoldedRow(name="model.layers.0-3.mlp.weight", rows=tuple(rows)), FoldedRow(name="b", rows=(single,))]
 
-    assert [line.plain for line in GradientsPage(width=76).parameters(folded, None)] == snapshot(
+    assert [line.plain for line in GradientsPage(width=76).parameters(folded, None, "model")] == snapshot(
         [
             "gradient of                                        norm  1e-1    log    1e+1",
             "model.layers.0-3.mlp.weight (sum of 2) ×4  1.0..4.0e+00  █████████▌░░░░░",
@@ -258,14 +260,18 @@ def test_columns_give_way_before_names_are_cut() -> None:
     name = "a.name.of.a.parameter.that.takes.all.the.room"
     rows = [ParameterRow(node=1, name=name, stats=stats(0.5), weight_norm=2.0, num_added=1)]
 
-    assert [line.plain for line in GradientsPage(width=72).parameters(unfolded_parameters(rows), None)] == snapshot(
+    assert [
+        line.plain for line in GradientsPage(width=72).parameters(unfolded_parameters(rows), None, "model")
+    ] == snapshot(
         [
             "gradient of                                        norm   /weight",
             "a.name.of.a.parameter.that.takes.all.the.room   5.0e-01   2.5e-01",
             "not shown at this width: max",
         ]
     )
-    assert [line.plain for line in GradientsPage(width=60).parameters(unfolded_parameters(rows), None)] == snapshot(
+    assert [
+        line.plain for line in GradientsPage(width=60).parameters(unfolded_parameters(rows), None, "model")
+    ] == snapshot(
         [
             "gradient of                                        norm",
             "a.name.of.a.parameter.that.takes.all.the.room   5.0e-01",

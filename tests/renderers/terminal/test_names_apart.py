@@ -77,7 +77,7 @@ def _leaves_found(names: Sequence[str], width: int) -> list[Text]:
 
 def _gradients(names: Sequence[str], width: int) -> list[Text]:
     rows = [ParameterRow(node=1, name=name, stats=None, weight_norm=1.0, num_added=1) for name in names]
-    return list(GradientsPage(width=width).parameters(unfolded_parameters(rows), None))
+    return list(GradientsPage(width=width).parameters(unfolded_parameters(rows), None, "model"))
 
 
 def _flops(names: Sequence[str], width: int) -> list[Text]:
@@ -122,7 +122,7 @@ def _moves(names: Sequence[str], width: int) -> list[Text]:
     steps = [GradientStep(captured_at="train.py:7", number=number, loss=None, findings=(), parameters=())
              for number in (1, 2)]  # fmt: skip
     moves = [Move(name=name, rows=(row, row)) for name in names]
-    return list(StepsPage(width=width).moves(steps, list(unfolded_moves(moves)), None))
+    return list(StepsPage(width=width).moves(steps, list(unfolded_moves(moves)), None, "model"))
 
 
 def _calls(names: Sequence[str], width: int) -> list[Text]:

@@ -21,7 +21,7 @@ from gradinspect.analyses.gradients.observed import (
     norm_of_all,
 )
 from gradinspect.analyses.gradients.timeline import devices_of
-from gradinspect.analyses.structure.call_names import OUTERMOST, class_beside, node_shown, short_name, shown_path
+from gradinspect.analyses.structure.call_names import class_beside, node_shown, short_name, shown_path
 from gradinspect.analyses.structure.name_folding import name_by_indices, with_indices_of
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -101,7 +101,7 @@ class GradientsPage(Page):
             yield Text(f"{format_count(left, 'more module call')}: --full" if left else "Each one: --full", "dim")
         yield from table.dropped()
 
-    def parameters(self, rows: Sequence[FoldedRow], max_rows: int | None, model: str = OUTERMOST) -> Iterator[Text]:
+    def parameters(self, rows: Sequence[FoldedRow], max_rows: int | None, model: str) -> Iterator[Text]:
         """Yield one row per leaf or for those of equal blocks: the gradients accumulated into them, and the odd one."""
         has_updates = any(row.update_norm is not None for folded in rows for row in folded.rows)
         shown = rows[:max_rows]

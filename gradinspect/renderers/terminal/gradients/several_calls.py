@@ -12,7 +12,7 @@ from rich.text import Text
 from gradinspect.analyses.gradients.folded import FoldedMove, folded_moves, unfolded_moves
 from gradinspect.analyses.gradients.observed import ParameterRow
 from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move, by_line
-from gradinspect.analyses.structure.call_names import OUTERMOST, shown_path
+from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.terminal.gradients.call import (
     CELLS,
     UNKNOWN,
@@ -52,8 +52,8 @@ class StepsPage(GradientsPage):
         rows: Sequence[Move],
         max_rows: int | None,
         *,
+        model: str,
         folds: bool = False,
-        model: str = OUTERMOST,
     ) -> Iterator[Text]:
         """Yield a table for the calls on each line of the program; above each of several, its losses.
 
@@ -77,7 +77,7 @@ class StepsPage(GradientsPage):
             yield from self.moves(alike, list(fold([move for move in moves if any(move.rows)])), max_rows, model)
 
     def moves(
-        self, steps: Sequence[GradientStep], rows: Sequence[FoldedMove], max_rows: int | None, model: str = OUTERMOST
+        self, steps: Sequence[GradientStep], rows: Sequence[FoldedMove], max_rows: int | None, model: str
     ) -> Iterator[Text]:
         """Yield a row per parameter or those of equal blocks: its norm in each call, or first, last and a sparkline."""
         shown = rows[:max_rows]
