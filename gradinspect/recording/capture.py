@@ -122,8 +122,7 @@ def _walk_graph(
             num_unknown = 0 if recorder is None else _identify(walk, outputs, recorder)
             names = _names(walk, moment, recorder)
             infos = TensorInfoTable(moment.plain_types)
-            watch = None if recorder is None else recorder.saved_hooks
-            nodes = NodeRecorder(walk, catalog, names, infos, has_hooks=has_hooks, saved_hooks=watch)
+            nodes = NodeRecorder(walk, catalog, names, infos, has_hooks=has_hooks, recorder=recorder)
             origins = _origins(walk, moment.makers)
             modules, calls = _modules(walk, names, recorder, origins)
             frames = _frames(recorder, origins)

@@ -11,6 +11,7 @@ from gradinspect.graph import THREAD_SPAN, Edge, Hook, Leaf, Node, NodeKind, Sav
 from gradinspect.recording.flops import UNKNOWN, FlopTable, has_flops
 from gradinspect.recording.hooks import node_hooks, tensor_hooks
 from gradinspect.recording.names.names import Names
+from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.second_order import Maker
 from gradinspect.recording.values.saved import SavedNames, SavedReader
 from gradinspect.recording.values.storages import StorageTable, has_inner_tensors
@@ -24,7 +25,7 @@ from gradinspect.torch_api.nodes import (
     is_generated_class,
     is_python_node,
 )
-from gradinspect.torch_api.saved import PushedHooks, python_saved_names, saved_names
+from gradinspect.torch_api.saved import python_saved_names, saved_names
 
 _NO_MAKERS: Mapping[int, Maker] = MappingProxyType({})
 _KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices": "copy_slices"}
@@ -80,15 +81,17 @@ class NodeRecorder:
         infos: TensorInfoTable,
         *,
         has_hooks: bool,
-        saved_hooks: PushedHooks | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         """Set up the tables that the nodes of one capture share."""
+        saved_hooks = None if recorder is None else recorder.saved_hooks
         self.infos = infos
         self.storages = StorageTable(names.storages, names.inputs)
         self._walk = walk
         self._catalog = catalog
         self._names = names
         self._has_hooks = has_hooks
+        self._hooks_on_outputs = None if recorder is None else recorder.tensor_hooks.on(recorder.others.maker)
         self._classes: dict[type, NodeClass] = {}
         self._flops = FlopTable()
         self._saved = SavedReader(self.storages, self.infos, walk.numbers, walk.sequence_nrs, saved_hooks)
@@ -163,7 +166,7 @@ class NodeRecorder:
             module=shared.module,
             frame=shared.frame,
             made_by=None if maker is None else maker.name,
-            hooks=self._node_hooks(node) if self._has_hooks else (),
+            hooks=self._node_hooks(node, shared.sequence_nr) if self._has_hooks else (),
             flops=flops.forward,
             backward_flops=flops.backward,
         )
@@ -197,10 +200,12 @@ class NodeRecorder:
         except (RuntimeError, NotImplementedError):
             return None
 
-    def _node_hooks(self, node: Any) -> tuple[Hook, ...]:
+    def _node_hooks(self, node: Any, identity: int) -> tuple[Hook, ...]:
         hooks = node_hooks(node)
         variable = getattr(node, "variable", None)
-        return hooks if variable is None else (*hooks, *tensor_hooks(variable))
+        if variable is not None:
+            return (*hooks, *tensor_hooks(variable))
+        return hooks if self._hooks_on_outputs is None else (*self._hooks_on_outputs(identity), *hooks)
 
 
 # Those of torch: a subclass may have some of its own, which fail.

@@ -35,6 +35,7 @@ from torch.utils.hooks import RemovableHandle
 
 from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.frames import FrameTable
+from gradinspect.recording.hooks import REGISTER_HOOK, TensorHooks
 from gradinspect.recording.model_inputs import ModelInputs
 from gradinspect.recording.names.kept_names import KeptNames
 from gradinspect.recording.names.names import Names
@@ -135,6 +136,7 @@ class Recorder:
         self._compiled_from = 0  # the number before the compiled function that runs
         self._handles: list[Any] = []
         self.saved_hooks = PushedHooks(THREAD_SPAN)
+        self.tensor_hooks = TensorHooks()
         self.attributes = CoveredAttributes()
         self._transparency = ExitStack()
 
@@ -263,6 +265,10 @@ class Recorder:
     def may_leave(self) -> bool:
         """Whether our modes need not stay for compiled code. NOTE [Leaving]."""
         return self._has_ended or not (self.is_active or has_compiled())
+
+    def note_hook(self, args: tuple[Any, ...]) -> None:
+        """Note the tensor, the first of the arguments, on which a hook was registered on this thread."""
+        guarded(self.others, lambda: self.tensor_hooks.note(args[0], self.others.maker_of))
 
     def next_number(self) -> int:
         """Return the number of the next node of the recorded thread, as far as this thread can know."""
@@ -500,6 +506,8 @@ class _CallMode(FunctionMode):
             recorder.leave_after(called, kwargs)
         if not is_active:
             return result
+        if func is REGISTER_HOOK:
+            recorder.note_hook(args)
         end = next_sequence_nr()
         if end != start or begun:
             try:

@@ -132,7 +132,7 @@ def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixt
         (["--radius", "2"], "gradinspect: '--radius 2' requires --around. Add --around NAME.\n"),
         (
             ["--around", "c"],
-            'gradinspect: No class, module or parameter matches "c". Closest matches: "AccumulateGrad", ',
+            'gradinspect: No class, module or parameter in this graph matches "c". Closest matches: "AccumulateGrad", ',
         ),
         (
             ["--format", "json", "--path-to", "a"],

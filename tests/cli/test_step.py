@@ -156,8 +156,8 @@ def test_no_line_of_the_help_is_wider_than_the_screen(product: Path) -> None:
         ("until #99", "There is no node '#99'. The nodes are #0 to #3."),
         ("until 0", "#0 has run already."),
         ("until", "There is no node ''. The nodes are #0 to #3."),
-        ("until Nothing", 'No class, module or parameter matches "Nothing".'),
-        ("break Nothing", 'No class, module or parameter matches "Nothing".'),
+        ("until Nothing", 'No class, module or parameter in this graph matches "Nothing".'),
+        ("break Nothing", 'No class, module or parameter in this graph matches "Nothing".'),
         ("watch y", 'No parameter matches "y". Available: "w", "x".'),
     ],
 )

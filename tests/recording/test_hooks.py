@@ -1,6 +1,7 @@
 """Hooks are found and none is added."""
 
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -137,3 +138,82 @@ def test_the_record_of_a_node_has_its_hooks() -> None:
     assert sorted(hook.kind for hook in product.hooks) == ["post", "pre"]
     assert [hook.kind for hook in leaf.hooks] == ["tensor", "post_accumulate_grad"]
     assert {hook.name for hook in (*product.hooks, *leaf.hooks)} == {"halve"}
+
+
+def test_hooks_of_a_tensor_are_on_the_node_that_made_it() -> None:
+    """Also when nothing holds the tensor any more, before those of the node, as torch runs them; not once removed."""
+    x = torch.ones(2, requires_grad=True)
+    seen = list[str]()
+
+    def first(_: torch.Tensor) -> None:
+        seen.append("first")
+
+    def kept(_: torch.Tensor) -> None:
+        seen.append("kept")
+
+    def inner() -> torch.Tensor:
+        gone = x * 2
+        gone.register_hook(first)
+        return gone + 1
+
+    with Recorder() as recorder:
+        y = inner()
+        y.register_hook(halve).remove()
+        y.register_hook(kept)
+        y.mul_(2)  # which leaves the hook where it is
+        loss = y.sum()
+        loss.register_hook(halve)
+        assert loss.grad_fn is not None
+        loss.grad_fn.register_prehook(halve)
+    nodes = capture_graph(loss, recorder=recorder).nodes
+    loss.backward()
+
+    found = [(node.name, [(hook.kind, str(hook.name).rpartition(".")[2]) for hook in node.hooks]) for node in nodes]
+    assert found == [
+        ("SumBackward0", [("tensor", "halve"), ("pre", "halve")]),
+        ("MulBackward0", []),
+        ("AddBackward0", [("tensor", "kept")]),
+        ("MulBackward0", [("tensor", "first")]),
+        ("AccumulateGrad", []),
+    ]
+    assert seen == ["kept", "first"]
+
+
+def test_no_hook_of_a_tensor_is_kept_alive() -> None:
+    """A program that registers one in each step does not grow."""
+    x = torch.ones(2, requires_grad=True)
+    with Recorder() as recorder:
+        for _ in range(3):
+            y = x * 2
+            y.register_hook(halve)
+            y.sum().backward()
+        left = weakref.ref(y._backward_hooks)
+        del y
+
+    assert left() is None
+    assert recorder.tensor_hooks._found == {}
+
+
+def test_a_hook_that_another_thread_registers_is_on_the_node_of_that_thread() -> None:
+    """Its nodes have numbers of their own, which are those of other nodes here."""
+    x = torch.ones(2, requires_grad=True)
+    made = list[torch.Tensor]()
+
+    def work() -> None:
+        y = torch.nn.Identity()(x * 2)
+        y.register_hook(halve)
+        made.append(y)
+
+    with Recorder() as recorder:
+        here = x * 3
+        here.register_hook(lambda _: None)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        loss = (made.pop() - here).sum()
+    nodes = capture_graph(loss, recorder=recorder).nodes
+    names = {node.thread: [hook.name for hook in node.hooks] for node in nodes if node.name == "MulBackward0"}
+
+    assert len(names) == 2
+    assert str(names[0]).endswith("<lambda>']")
+    assert names[1] == ["halve"]

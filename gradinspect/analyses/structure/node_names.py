@@ -42,7 +42,7 @@ def named_nodes(word: str, graph: Graph) -> frozenset[int]:
     for number, node in enumerate(graph.nodes):
         for name in _names_of(graph, node):
             names.setdefault(name, set()).add(number)
-    found = matching_names(word, names.keys(), "class, module or parameter")
+    found = matching_names(word, names.keys(), "class, module or parameter in this graph")
     return frozenset[int]().union(*(names[name] for name in found))
 
 

@@ -60,6 +60,9 @@ class Followed(Protocol):
     def may_leave(self) -> bool:
         """Whether our modes need not stay for compiled code."""
 
+    def note_hook(self, args: tuple[Any, ...]) -> None:
+        """Note the tensor, the first of the arguments, on which a hook was registered on this thread."""
+
     def follows_here(self) -> bool:
         """Return whether the functions that another thread calls are recorded."""
 
@@ -72,6 +75,13 @@ class WindowPlace(NamedTuple):
 
     thread: int
     window: int
+
+
+class NodeMaker(NamedTuple):
+    """Which thread has made a node."""
+
+    thread_index: int
+    number: int  # of the node, on that thread
 
 
 class OtherThreads:
@@ -460,11 +470,23 @@ class OtherThreads:
         number = sequence_nr(node)
         if not self.has_nodes or number >= UNKNOWN_NR:
             return number
-        mark = self._read(node)
-        if mark == UNKNOWN:
-            return UNKNOWN_NR
-        index, number = (self._index_of_caller(number), number) if mark is None else divmod(mark, THREAD_SPAN)
-        return self._show(index) * THREAD_SPAN + number
+        maker = self.maker_of(node)
+        return UNKNOWN_NR if maker is None else self._show(maker.thread_index) * THREAD_SPAN + maker.number
+
+    def maker_of(self, node: Any) -> NodeMaker | None:
+        """Find which thread made a live node: this one, if the node has no mark; None if that is not known."""
+        number = sequence_nr(node)
+        mark = self._read(node) if self.has_nodes else None
+        if mark == UNKNOWN or number >= UNKNOWN_NR:
+            return None
+        if mark is None:
+            return NodeMaker(self._index_of_caller(number), number)
+        return NodeMaker(*divmod(mark, THREAD_SPAN))
+
+    def maker(self, identity: int) -> NodeMaker | None:
+        """Return the same for the identity of a node."""
+        thread, number = divmod(identity, THREAD_SPAN)
+        return NodeMaker(self._indices[thread], number) if thread < len(self._indices) else None
 
     def identity_on(self, index: int, number: int) -> int | None:
         """Identify the node that has a number on some thread; None if nothing that thread called has made it."""

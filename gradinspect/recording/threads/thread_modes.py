@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from gradinspect.recording.frames import caller_of_compiled
+from gradinspect.recording.hooks import REGISTER_HOOK
 from gradinspect.recording.threads.other_threads import OWN, Followed, OtherThreads
 from gradinspect.recording.threads.threads import ThreadRecord
 from gradinspect.recording.transparency.handlers import outside_handlers
@@ -80,6 +81,8 @@ class OtherCallMode(FunctionMode):
             raise
         if is_noted:
             self._notes.end(start, func, result, frame_above())
+            if func is REGISTER_HOOK:
+                self._recorder.note_hook(args)
         elif self._recorder.may_leave:  # NOTE [Leaving] in `recorder`
             call_when_returned(called, kwargs, partial(remove_function_mode, self))
         return result

@@ -104,8 +104,14 @@ def test_the_account_of_what_is_cut() -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"around": "h.3.atn"}, 'No class, module or parameter matches "h.3.atn". Closest matches: "h.3.attn"'),
-        ({"path_to": "fc.wieght"}, 'No class, module or parameter matches "fc.wieght". Closest matches: "fc.weight".'),
+        (
+            {"around": "h.3.atn"},
+            'No class, module or parameter in this graph matches "h.3.atn". Closest matches: "h.3.attn"',
+        ),
+        (
+            {"path_to": "fc.wieght"},
+            'No class, module or parameter in this graph matches "fc.wieght". Closest matches: "fc.weight".',
+        ),
         ({"where": "size>1"}, 'This table has no field "size". Available: bytes, class'),
         ({"around": "#99"}, "There is no node '#99'. The nodes are #0 to #6."),
         ({"where": "bytes>1000"}, "No node matches 'where bytes>1000'. Name something on a path"),

@@ -21,6 +21,7 @@ from gradinspect.observers.gradients.node_meter import NodeMeter
 from gradinspect.recording.capture import Moment, record_graph
 from gradinspect.recording.names.instances import instances_of
 from gradinspect.recording.outputs import outputs_in
+from gradinspect.recording.recorder import Recorder
 
 
 def measured(output: torch.Tensor, **options: Any) -> Graph:
@@ -50,6 +51,26 @@ class WithoutDoubles(TorchDispatchMode):
         if isinstance(result, torch.Tensor) and result.dtype is torch.float64:
             raise TypeError("Cannot convert a tensor to float64 on this device")
         return result
+
+
+def test_what_a_hook_of_a_tensor_changes_is_measured_before_and_after_it() -> None:
+    """A node has made the gradient that the hook gets, and the next one receives what the hook returns."""
+    x = torch.ones(4, requires_grad=True)
+    with Recorder() as recorder:
+        y = x * 2
+        y.register_hook(lambda grad: grad * 100)
+        loss = (y + 1).sum()
+    outputs = outputs_in(loss)
+    meter = GradientMeter(record_graph(outputs, Moment(source="test"), recorder), outputs)
+    loss.backward()
+    gradients = meter.finish().gradients
+
+    assert gradients is not None
+    add, product = gradients.nodes[1:3]
+    made, received = stats_of(add.outgoing[0]), stats_of(product.incoming[0])
+    assert made is not None
+    assert received is not None
+    assert (made.max_abs, received.max_abs) == (1.0, 100.0)
 
 
 def test_gradients_are_measured_on_a_device_without_float64() -> None:
