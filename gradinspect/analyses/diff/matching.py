@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gradinspect.analyses.diff.alignment import Aligner
 from gradinspect.analyses.diff.modules import CallMatcher, paths_in_after
-from gradinspect.analyses.diff.reading import Reading
+from gradinspect.analyses.diff.reading import CallContent, Reading
 from gradinspect.graph import Edge, Graph, Leaf
 
 
@@ -51,7 +51,10 @@ def _match(before: Reading, after: Reading) -> Matching:
     aligner = Aligner()
     matcher.align(aligner, before.outside, after.outside)
     for mine, theirs in calls.items():
-        matcher.align(aligner, before.calls[mine].nodes, after.calls[theirs].nodes)
+        call, other = before.calls[mine], after.calls[theirs]
+        matcher.align(aligner, call.nodes, other.nodes)
+        matcher.pair_by_leaves(call, other)
+        matcher.pair_last_ones(call.nodes, other.nodes)
     matcher.match_leaves(paths_in_after(before, after, calls))
     matcher.match_neighbors()
     return Matching(calls, matcher.matched)
@@ -61,11 +64,11 @@ class _NodeMatcher:
     def __init__(self, before: Reading, after: Reading) -> None:
         self.before, self.after = before, after
         self.matched: dict[int, int] = {}
-        self._taken: set[int] = set()
+        self._taken: dict[int, int] = {}  # the inverse of `matched`
 
     def _add(self, mine: int, theirs: int) -> None:
         self.matched[mine] = theirs
-        self._taken.add(theirs)
+        self._taken[theirs] = mine
 
     def align(self, aligner: Aligner, mine: Sequence[int], theirs: Sequence[int]) -> None:
         """Match the nodes of one module, in order; then those that are left and equal, wherever they are in it."""
@@ -83,6 +86,43 @@ class _NodeMatcher:
         for node_id in mine if waiting else ():
             if node_id not in self.matched and (found := waiting.get(self.before.keys[node_id].whole)):
                 self._add(node_id, found.popleft())
+
+    def pair_by_leaves(self, mine: CallContent, theirs: CallContent) -> None:
+        """Pair the nodes of a module that use the same leaf of it, in whatever order, unless they are paired and equal.
+
+        An LSTM multiplies by `weight_ih` first, a GRU by `weight_hh`.
+        """
+        if any(node_id in self.matched and not self._are_equal(node_id) for node_id in mine.nodes):
+            wanted, others = _users_of_leaves(self.before, mine), _users_of_leaves(self.after, theirs)
+            for key, node_id in wanted.items():
+                if (found := others.get(key)) is not None and self.matched.get(node_id) != found:
+                    self._pair_instead(node_id, found)
+
+    def _pair_instead(self, mine: int, theirs: int) -> None:
+        """Pair two nodes, and what they were paired with, if no pair of these is equal."""
+        user, old = self._taken.get(theirs), self.matched.get(mine)
+        if any(node_id in self.matched and self._are_equal(node_id) for node_id in (mine, user) if node_id is not None):
+            return
+        if old is not None:
+            del self._taken[old]
+        if user is not None:
+            del self.matched[user]
+        self._add(mine, theirs)
+        if user is not None and old is not None and self._have_same_operator(user, old):
+            self._add(user, old)
+
+    def _are_equal(self, mine: int) -> bool:
+        return self.before.keys[mine].whole == self.after.keys[self.matched[mine]].whole
+
+    def _have_same_operator(self, mine: int, theirs: int) -> bool:
+        return self.before.keys[mine].operator == self.after.keys[theirs].operator
+
+    def pair_last_ones(self, mine: Sequence[int], theirs: Sequence[int]) -> None:
+        """Pair the only node of a module that is left in A with the only one in B: its operator and shape changed."""
+        left = [node_id for node_id in mine if node_id not in self.matched]
+        new = [node_id for node_id in theirs if node_id not in self._taken]
+        if len(left) == len(new) == 1:
+            self._add(left[0], new[0])
 
     def match_leaves(self, paths: dict[str, str]) -> None:
         """Match leaves by name; that of a module's parameter follows the module.
@@ -129,7 +169,25 @@ class _NodeMatcher:
         leaf, other_leaf = self.before.graph.nodes[mine].leaf, self.after.graph.nodes[theirs].leaf
         if leaf is not None and other_leaf is not None and not _may_be_renamed(leaf, other_leaf):
             return False
-        return self.before.keys[mine].operator == self.after.keys[theirs].operator
+        return self._have_same_operator(mine, theirs)
+
+
+def _users_of_leaves(reading: Reading, call: CallContent) -> dict[Hashable, int]:
+    """Return the nodes of a module by operator and the leaves that they use; only those that are alone in that.
+
+    A weight that is used transposed counts, too.
+    """
+    nodes = reading.graph.nodes
+    own: dict[int, tuple[str, ...]] = {}
+    found: dict[Hashable, list[int]] = defaultdict(list)
+    for node_id in call.nodes:  # each after those that it leads to
+        targets = [edge.next_node for edge in nodes[node_id].next_edges if edge is not None]
+        leaves = (nodes[target].leaf for target in targets)
+        own[node_id] = tuple(leaf.name.removeprefix(f"{call.path}.") for leaf in leaves if leaf and leaf.name)
+        used = (own[node_id], *(own.get(target, ()) for target in targets))
+        if any(used):
+            found[reading.keys[node_id].operator, used].append(node_id)
+    return {key: same[0] for key, same in found.items() if len(same) == 1}
 
 
 def _may_be_renamed(leaf: Leaf, other: Leaf) -> bool:

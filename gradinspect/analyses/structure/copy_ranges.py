@@ -78,12 +78,17 @@ def name_of_blocks(graph: Graph, scope: Scope, copies: slice = slice(None)) -> s
 
     Copies of several calls are named by the first two: `norms.1-2, convs.1-2`.
     """
-    bodies = (scope.items, *scope.copies)[copies] if scope.kind == "repeat" else ()
-    calls = [found for twins in zip(*bodies, strict=True) if (found := _calls(graph, twins))]
-    names = [_name_together([short_name(call.path, None, graph.model_name) for call in found]) for found in calls]
+    calls = calls_of_blocks(graph, scope, copies)
+    names = [name_together([short_name(call.path, None, graph.model_name) for call in found]) for found in calls]
     if len(names) == 1:
         return f"{names[0]}  {calls[0][0].class_name}"
     return ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "") or None
+
+
+def calls_of_blocks(graph: Graph, scope: Scope, copies: slice = slice(None)) -> list[list[ModuleCall]]:
+    """List the module calls in the first copy of a repeat, each with its twins in the others, or in some of them."""
+    bodies = (scope.items, *scope.copies)[copies] if scope.kind == "repeat" else ()
+    return [found for twins in zip(*bodies, strict=True) if (found := _calls(graph, twins))]
 
 
 def _calls(graph: Graph, items: Iterable[Item]) -> list[ModuleCall]:
@@ -91,7 +96,7 @@ def _calls(graph: Graph, items: Iterable[Item]) -> list[ModuleCall]:
     return [graph.modules[item.module] for item in items if isinstance(item, Scope) and item.module is not None]
 
 
-def _name_together(names: Sequence[str]) -> str:
+def name_together(names: Sequence[str]) -> str:
     """Name twins by their numbers, or by the first and the last."""
     return fold_name(names) or " … ".join(dict.fromkeys((names[0], names[-1])))
 

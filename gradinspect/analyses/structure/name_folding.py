@@ -32,6 +32,7 @@ MAX_INDICES: Final = 4  # named one by one, and ranges in a list
 MAX_COLUMNS: Final = 6  # numbers in which folded names differ: nobody reads more
 PIECES: Final = re.compile(f"({INDEX.pattern})")
 NUMBER: Final = re.compile(r"(?<![\w.])\d+(?![\w.])")  # those in the name of a dtype are not sizes
+ELEMENT: Final = re.compile(r"(.+)\[(\d+)\]")  # `tensors[1]`, an argument that is in a list
 T = TypeVar("T")
 Names: TypeAlias = tuple[str | None, ...]
 Numbers: TypeAlias = tuple[int, ...]
@@ -109,6 +110,14 @@ def fold_name(names: Iterable[str]) -> str | None:
     given = list(dict.fromkeys(names))
     folded = list(fold_names(given)) if len(given) > 1 else []
     return folded[0][0] if len(folded) == 1 else None
+
+
+def elements_together(names: Sequence[str]) -> str:
+    """Name successive elements of one list, `tensors[1-198]`; "" for other names."""
+    found = [(match[1], int(match[2])) for name in names if (match := ELEMENT.fullmatch(name))]
+    if len(found) == len(names) > 1 and found == [(found[0][0], found[0][1] + step) for step in range(len(found))]:
+        return f"{found[0][0]}[{found[0][1]}-{found[-1][1]}]"
+    return ""
 
 
 def odd_one(values: Sequence[float]) -> tuple[int, float] | None:
@@ -232,7 +241,7 @@ def _read(name: str) -> tuple[str, Numbers]:
 
 
 def _with_numbers(name: str, columns: Iterable[Sequence[int]]) -> str:
-    texts = (_listed(sorted(set(column))) for column in columns)
+    texts = (listed_numbers(sorted(set(column))) for column in columns)
     return INDEX.sub(lambda _: next(texts), name)
 
 
@@ -241,8 +250,8 @@ def _columns(names: Iterable[str]) -> list[Numbers]:
     return list(zip(*(_read(name)[1] for name in names), strict=True))
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    """Write numbers in order: `0-11`, `0,2`, `0,2..10`, `0-3,7,9-11`."""
+def listed_numbers(numbers: Sequence[int]) -> str:
+    """Write different numbers that are in order: `0-11`, `0,2`, `0,2..10`, `0-3,7,9-11`."""
     ranges = _ranges(numbers)
     if len(ranges) > 1 and len(numbers) <= MAX_INDICES:
         return ",".join(map(str, numbers))

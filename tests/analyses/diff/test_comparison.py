@@ -11,7 +11,7 @@ from strategies import connected_graphs, graphs
 
 from gradinspect.analyses.diff.comparison import diff_graphs, have_common_modules
 from gradinspect.analyses.diff.records import Detail
-from gradinspect.graph import Edge, Frame, Graph, Node, SavedValue, Storage, TensorInfo
+from gradinspect.graph import Edge, Frame, Graph, ModuleCall, Node, SavedValue, Storage, TensorInfo
 
 MADE = [product_plus_two(), two_layers(), residual_blocks(5)]
 
@@ -240,3 +240,43 @@ def test_classes_whose_numbers_differ_are_counted() -> None:
         ("ReluBackward0", 0, 1),
     ]
     assert diff_graphs(before, before).classes == {}
+
+
+def cell(first: str, second: str, num_gates: int) -> Graph:
+    """Add the products of two weights, as a recurrent cell does: that of `first` is the first in forward."""
+    columns = {"weight_ih": 16, "weight_hh": 32}
+    return graph(
+        op("AddBackward0", 1, 2, module=0, shape=(4, num_gates)),
+        *(op("MmBackward0", at, module=0, shape=(4, num_gates)) for at in (3, 4)),
+        *(op("TBackward0", at, module=0, shape=(columns[name], num_gates)) for at, name in ((5, first), (6, second))),
+        *(leaf(f"cell.{name}", num_gates, columns[name]) for name in (first, second)),
+        modules=(ModuleCall(path="cell", class_name="Cell"),),
+    )
+
+
+def test_nodes_of_a_module_follow_its_leaves() -> None:
+    """Where a cell uses its weights in another order, and all shapes are others, too."""
+    diff = diff_graphs(cell("weight_ih", "weight_hh", 128), cell("weight_hh", "weight_ih", 96))
+    transposed = [row for row in diff.rows if row.what == "TBackward0"]
+
+    assert [(row.count, row.details) for row in transposed] == [
+        (2, (Detail("shape", name="output", before="[16..32, 128]", after="[16..32, 96]"),))
+    ]
+    assert not [row for row in diff.rows if row.what == "MmBackward0" and row.details[-1].field == "inputs"]
+
+
+def test_the_only_nodes_of_a_module_that_are_left_are_one_that_changed() -> None:
+    """Its operator and the size that it has in this step: an activation of an expert that got other rows."""
+    one, other = (
+        graph(
+            op(name, 1, module=0, shape=shape), op("MmBackward0", 2, shape=shape), leaf("w", 3),
+            modules=(ModuleCall(path="expert", class_name="Expert"),),
+        )
+        for name, shape in (("SiluBackward0", (22, 128)), ("GeluBackward0", (23, 128)))
+    )  # fmt: skip
+    diff = diff_graphs(one, other)
+
+    assert (diff.added, diff.removed) == ((), ())
+    assert [(row.kind, row.what, row.details[0]) for row in diff.rows if row.module == "expert"] == [
+        ("changed", "SiluBackward0", Detail("operator", before="SiluBackward0", after="GeluBackward0"))
+    ]

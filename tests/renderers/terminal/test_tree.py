@@ -73,6 +73,47 @@ def test_names_of_copies(paths: list[str], expected: str) -> None:
     assert call_names(graph(op("A"), modules=tuple(calls)), calls, "…") == expected
 
 
+def test_calls_of_one_module_are_named_by_their_numbers() -> None:
+    """In order, as copies of other modules are, whichever call comes first in backward."""
+    calls = [ModuleCall(path="critic", class_name="Critic", call=number) for number in (3, 2, 1)]
+
+    assert call_names(graph(op("A"), modules=tuple(calls)), calls, "…") == "critic calls 1-3"
+
+
+def test_copies_of_several_calls_are_named_beside_their_caller() -> None:
+    """Relative to it as other rows are, as many as there is room for; of one call each, without a count of calls."""
+    parts = ("relu", "conv", "drop", "norm_of_a_long_name", "another_norm_of_a_long_name")
+    nodes = [op("SumBackward0", 1, module=0)]
+    modules = [ModuleCall(path="encoder.network.5.net", class_name="Sequential")]
+    for number in (2, 1):
+        for part in parts:
+            for _ in "12":
+                nodes.append(op(f"{part}Backward0", len(nodes) + 1, module=len(modules)))
+            path = f"encoder.network.5.{part}{number}"
+            modules.append(ModuleCall(path=path, class_name=part.capitalize(), parent=0))
+    nodes.append(op("ExpBackward0", len(nodes) + 1, module=0))
+    drawn = graph(*nodes, leaf("w", 3), modules=tuple(modules))
+
+    rows = [" ".join(row.split()) for row in screen(drawn, depth=1).splitlines()]
+
+    assert [row for row in rows if "×2" in row] == snapshot(
+        ["┊ ▸ ×2 #1–20 relu1-2, conv1-2, drop1-2, 2 more 10 nodes each"]
+    )
+
+
+def test_elements_of_a_list_are_written_as_one_argument() -> None:
+    """Two hundred steps that are stacked are `tensors[0-199]`, not two names and a count."""
+    steps = range(1, 201)
+    drawn = graph(
+        op("StackBackward0", *steps),
+        *(op("SinBackward0", 201) for _ in steps),
+        leaf("x", 3),
+        arguments={"StackBackward0": ("tensors*",)},
+    )
+
+    assert "tensors[0-199]: " in screen(drawn)
+
+
 def test_bytes_of_copies_that_are_too_wide_are_rounded() -> None:
     """A range is never cut."""
     sizes = (136_397, 163_533, 150_000, 140_000, 141_000)
@@ -410,6 +451,31 @@ def test_names_that_begin_alike_stay_apart(width: int) -> None:
     assert all(name.endswith(end) for name, end in zip(names, ends, strict=True))
     assert [end.split(".")[-2:] for end in ends] == [name.split(".")[-2:] for name in names]
     assert not ends[-1][0].isdigit()
+
+
+def test_a_file_name_is_not_cut_to_save_a_letter() -> None:
+    """A column that is two cells wider costs less than the start of a name."""
+    drawn = graph(op("AddBackward0", 1, frame=0), leaf("x", 3), frames=(Frame(file="nano_models.py", line=187),))
+
+    assert "  nano_models.py:187" in screen(drawn, width=64, full=True)
+
+
+def test_a_location_is_dropped_before_a_name_loses_its_start() -> None:
+    """Also one that no row above has; where the whole name fits without it."""
+    drawn = graph(
+        op("AddBackward0", 1, shape=(4, 32, 48), frame=0),
+        op("MulBackward0", 2, shape=(4, 32, 48), module=0, frame=1, saved=(saved("_saved_other", 4, 32, storage=0),)),
+        leaf("x", 48),
+        modules=(ModuleCall(path="transformer.dropout", class_name="Dropout"),),
+        frames=(Frame(file="model.py", line=269), Frame(file="model.py", line=270)),
+        storages=(Storage(num_bytes=4 * 32 * 4),),
+    )
+
+    rows = [" ".join(row.split()) for row in screen(drawn, full=True, width=70).splitlines()]
+
+    assert [row for row in rows if row.startswith("#1")] == snapshot(
+        ["#1 MulBackward0 f32[4, 32, 48] transformer.dropout Dropout 512 B"]
+    )
 
 
 def test_different_files_are_never_written_alike() -> None:

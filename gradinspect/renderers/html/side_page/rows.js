@@ -138,7 +138,7 @@ function measureLines() {
 
 /** What a row is, then what gives way to it where there is no room: its tensors, leaves that are the same, its line with the whole path as a title. */
 const saying = (name, shape, line, leaves = []) => html('span', { class: 'saying' }, html('span', { class: 'naming' }, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), ...name),
-  html('span', { class: 'tensor', title: shape || null }, shape, ...leaves.flatMap((one) => [' ', one])), line && html('span', { class: 'line', text: placeOf(line), title: line }));
+  html('span', { class: 'tensor', title: shape || null }, ...leaves.flatMap((one) => [one, ' ']), shape), line && html('span', { class: 'line', text: placeOf(line), title: line }));
 const heldBytes = (bytes) => html('span', { class: 'held', text: bytes ? formatBytes(bytes) : '' });
 
 function scopeCell(scope, side) {

@@ -24,6 +24,8 @@ ENTRIES_IN_A_ROW = 2
 ENTRY_WIDTH = 215  # points
 MAX_LINE = 90
 FONT_SIZE = 9.0
+LETTER = 0.6  # its width, of the size: `text_width`
+LETTERS_OF_SOURCE = 24
 LINE_HEIGHT, ROW_HEIGHT, AROUND = 15.5, 20.0, 24.0  # points
 LEAST_WIDTH = ENTRIES_IN_A_ROW * ENTRY_WIDTH
 GAP = 20  # points before the next mark: a viewer's font may be wider than the one that words are laid out in
@@ -56,7 +58,7 @@ def _lines(scene: Scene, drawing: Drawing, width: float | None) -> list[str]:
     source = f"<B>{html(graph.source)}</B>  " if graph.captured_at.kind in {"backward", "grad"} else ""
     left_out = (html(line, MAX_LINE) for line in (*_left_out(graph, drawing, options), *drawing.notes))
     facts = [*_counts(graph, options), *left_out]
-    lines = [source + html(describe_capture(graph), MAX_LINE), *facts[:1]]
+    lines = [source + html(describe_capture(graph), _length_of_line(width)), *facts[:1]]
     for fact in facts[1:]:
         joined = f"{lines[-1]} · {fact}"
         if width is not None and text_width(unescape(joined), FONT_SIZE) <= max(width, LEAST_WIDTH):
@@ -64,6 +66,11 @@ def _lines(scene: Scene, drawing: Drawing, width: float | None) -> list[str]:
         else:
             lines.append(fact)
     return lines
+
+
+def _length_of_line(width: float | None) -> int:
+    """Return how many letters of code fit beside the name of the program, which is short."""
+    return MAX_LINE if width is None else max(int(width / (LETTER * FONT_SIZE)) - LETTERS_OF_SOURCE, MAX_LINE)
 
 
 def _rows(scene: Scene, drawing: Drawing, width: float | None) -> list[list[str]]:

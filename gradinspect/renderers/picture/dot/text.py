@@ -10,6 +10,7 @@ Graphviz parses a label twice: as DOT or as HTML, then for escapes such as `\N` 
 import re
 from collections.abc import Sequence
 
+from gradinspect.analyses.structure.name_folding import elements_together
 from gradinspect.units import escape_control
 
 MAX_LABEL = 60  # characters; a longer one makes a box wider than a page
@@ -74,11 +75,7 @@ def quoted(text: str) -> str:
 
 def join_names(names: Sequence[str]) -> str:
     """Join names of arguments: `tensors[1-198]` for the elements of one list, "" if there is no short way."""
-    matches = [re.fullmatch(r"(.+)\[(\d+)\]", name) for name in names]
-    found = [(match[1], int(match[2])) for match in matches if match is not None]
-    if len(found) == len(names) > 1 and found == [(found[0][0], found[0][1] + step) for step in range(len(found))]:
-        return f"{found[0][0]}[{found[0][1]}-{found[-1][1]}]"
-    return ", ".join(names) if len(names) <= MAX_NAMES and all(names) else ""
+    return elements_together(names) or (", ".join(names) if len(names) <= MAX_NAMES and all(names) else "")
 
 
 def address(url: str) -> str:

@@ -29,6 +29,7 @@ _ROUNDED = re.compile(r"\d+\.\d")  # a number that may be written without its de
 SHARE_CELLS = 5
 MIN_WIDTH_OF_SHARES = 76
 MAX_SOURCE_CELLS = 24
+MIN_CELLS_SAVED = 4  # by shortening file names, or they stay whole
 MIN_SOURCE_CELLS = 14  # file names are shortened to this before the text is
 TEXT_CELLS = 46  # preferred width of the text
 MIN_TEXT_CELLS = 36  # the source column is dropped before the text gets narrower
@@ -179,21 +180,25 @@ class TreePage:
     def _columns(self, row: Row, parts: list[Part]) -> tuple[int, str, str]:
         """Return how wide the text of a row may be, and the bytes and the source location to its right.
 
-        Columns are dropped before names are cut: the location, first of all one that only repeats the one above, then
-        the share of the bytes.
+        Columns are dropped before names are cut, if they are whole then: the location, first of all one that only
+        repeats the one above, then the share of the bytes.
         """
         room = self.options.width - cell_len(self._guides(row.guides))
         aligned = room - (self.options.width - self.text_cells)
         num_bytes, source = self._bytes_text(row), self._source_text(row)
-        if not num_bytes.strip():
-            needed = _needed(parts) if source == self.last_source else _least(parts)
-            return (aligned, num_bytes, source) if source and needed <= aligned else (max(room, 0), "", "")
-        if _least(parts) <= aligned:
-            return aligned, num_bytes, source
         shorter = num_bytes[: -self.share_cells] if num_bytes.endswith("%") else num_bytes
-        kept = [f"  {text.strip()}" for text in (num_bytes, shorter)]
-        shown = kept[0] if _least(parts) <= room - cell_len(kept[0]) else kept[1]
-        return max(room - cell_len(shown), 0), shown, ""
+        kept = [f"  {text.strip()}" if text.strip() else "" for text in (num_bytes, shorter)]
+        rooms = [max(room - cell_len(text), 0) for text in kept]
+        least = _least(parts, has_whole_names=True)
+        if least > max(rooms):
+            least = _least(parts)
+        if not num_bytes.strip():
+            needed = max(_needed(parts), least) if source == self.last_source else least
+            return (aligned, num_bytes, source) if source and needed <= aligned else (rooms[0], "", "")
+        if least <= aligned:
+            return aligned, num_bytes, source
+        place = 0 if least <= rooms[0] else 1
+        return rooms[place], kept[place], ""
 
     def _line(self, row: Row, parts: list[Part]) -> Text:
         line = Text(no_wrap=True, end="").append(self._guides(row.guides), "dim")
@@ -264,7 +269,9 @@ class TreePage:
         used = sorted({node.frame for node in self.graph.nodes if node.frame is not None})
         frames = [self.graph.frames[frame] for frame in used]
         room -= max((len(f":{frame.line}") for frame in frames), default=0)
-        names = self._file_names({frame.file for frame in frames}, room)
+        files = {frame.file for frame in frames}
+        whole = max(map(cell_len, self._file_names(files, self.options.width).values()), default=0)
+        names = self._file_names(files, whole if whole - room < MIN_CELLS_SAVED else room)
         return {place: f"{names[frame.file]}:{frame.line}" for place, frame in zip(used, frames, strict=True)}
 
     def _file_names(self, files: Iterable[str], room: int) -> dict[str, str]:
@@ -299,10 +306,18 @@ class TreePage:
         return Text(legend, "dim", no_wrap=True, end="")
 
 
-def _least(parts: Iterable[Part]) -> int:
-    """Return how wide a row is before a name in it is cut, or a class is not spelled as elsewhere."""
+def _least(parts: Iterable[Part], *, has_whole_names: bool = False) -> int:
+    """Return how wide a row is before a class is not spelled as elsewhere, or a name in it is cut: its start, or more.
+
+    Args:
+        parts: Of the row.
+        has_whole_names: Whether a name keeps its start, which others may have, too.
+    """
     shown = (part for part in parts if part.is_brief_last or not part.is_optional)
-    return sum(cell_len(part.text if part.is_brief_last else part.brief or part.text) for part in shown)
+    return sum(
+        cell_len(part.text if part.is_brief_last or (has_whole_names and part.can_shrink) else part.brief or part.text)
+        for part in shown
+    )
 
 
 def _needed(parts: Iterable[Part]) -> int:

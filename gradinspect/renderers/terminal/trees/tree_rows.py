@@ -12,23 +12,25 @@ from types import MappingProxyType
 
 from gradinspect.analyses.memory.odd_copies import OddCopies
 from gradinspect.analyses.structure.call_names import class_beside, leaf_shown, name_of_call
-from gradinspect.analyses.structure.copy_ranges import copy_ranges, format_bytes_between, name_of_blocks
+from gradinspect.analyses.structure.copy_ranges import calls_of_blocks, copy_ranges, format_bytes_between
 from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
 from gradinspect.analyses.structure.folding import Scope, ids_of_copy, later_copies, node_ids, place_of_call
+from gradinspect.analyses.structure.name_folding import elements_together
 from gradinspect.analyses.structure.node_names import function_words
 from gradinspect.analyses.structure.outline import leaves_of
 from gradinspect.analyses.structure.outline_rows import Link, Row
 from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.analyses.structure.skips import skip_edges
 from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
-from gradinspect.renderers.terminal.text import Part, visible
-from gradinspect.renderers.terminal.trees.tree_words import ASCII_SYMBOLS, Symbols, call_names, input_nrs
+from gradinspect.renderers.terminal.text import Part, listed_within, visible
+from gradinspect.renderers.terminal.trees.tree_words import ASCII_SYMBOLS, Symbols, call_names, input_nrs, module_names
 from gradinspect.units import format_count, format_flops, format_tensor
 
 MAX_REFERENCES = 3
 MAX_INPUTS = 4
 MAX_SHAPES = 2
+MAX_CELLS_OF_NAMES = 40  # of the calls in one copy of a repeat
 NO_IDS = range(0)
 
 
@@ -216,10 +218,12 @@ class RowWriter:
         calls = [scope] if scope.kind == "module" else [] if place is None else [body[place] for body in bodies]
         modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
         if not modules:
-            several = name_of_blocks(self.graph, scope, slice(None) if copy is None else slice(copy, copy + 1))
-            if several:
-                name = several.replace("…", self.symbols.ellipsis)
-                yield Part(self._visible(name), "bold yellow", can_shrink=True)
+            several = calls_of_blocks(self.graph, scope, slice(None) if copy is None else slice(copy, copy + 1))
+            names = [self._visible(module_names(self.graph, calls, self.symbols.ellipsis)) for calls in several]
+            if names:
+                text = listed_within(names, MAX_CELLS_OF_NAMES, lambda rest: f"{rest:,} more", least=2)
+                class_name = f"  {self._visible(several[0][0].class_name)}" if len(names) == 1 else ""
+                yield Part(text + class_name, "bold yellow", can_shrink=True)
             return
         name = call_names(self.graph, [self.graph.modules[module] for module in modules], self.symbols.ellipsis)
         yield Part("with " if scope.kind == "repeat" and len(scope.items) > 1 else "", "dim")
@@ -277,10 +281,11 @@ class RowWriter:
     def _label(self, links: Sequence[Link], input_nrs: str = "") -> Iterator[Part]:
         if not links or links[0].position is None:
             return
-        names = [link.argument or f"[{link.position}]" for link in links[:MAX_REFERENCES]]
-        if len(links) > MAX_REFERENCES:
-            names[-1] = f"{len(links) - MAX_REFERENCES + 1} more"
-        yield Part(f"{self._visible(', '.join(names))}{input_nrs}: ", "dim")
+        names = [link.argument or f"[{link.position}]" for link in links]
+        together = elements_together(names)
+        if len(names) > MAX_REFERENCES:
+            names[MAX_REFERENCES - 1 :] = [f"{len(links) - MAX_REFERENCES + 1} more"]
+        yield Part(f"{self._visible(together or ', '.join(names))}{input_nrs}: ", "dim")
 
     def _ends(self, links: Sequence[Link]) -> Iterator[Part]:
         target = self.graph.nodes[links[0].edge.next_node]

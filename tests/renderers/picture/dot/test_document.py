@@ -12,12 +12,13 @@ from strategies import examples, graphs
 
 from gradinspect.analyses.structure.focus import Focus, focus_graph
 from gradinspect.analyses.structure.folding import Scope
-from gradinspect.graph import Frame, Graph, ModuleCall, Root, Storage
+from gradinspect.graph import CapturePoint, Frame, Graph, ModuleCall, Root, Storage
 from gradinspect.renderers.picture.colors.palettes import LIGHT
-from gradinspect.renderers.picture.dot.document import render_dot
+from gradinspect.renderers.picture.dot.document import render_dot, write_dot
 from gradinspect.renderers.picture.dot.scopes import ScopeLabels
 from gradinspect.renderers.picture.dot.text import MAX_LABEL, WORD_JOINER, join_names, shorten
 from gradinspect.renderers.picture.graphviz import find_engine, lay_out
+from gradinspect.renderers.picture.plan.drawing import plan_drawing
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 
 HOSTILE = [
@@ -273,6 +274,17 @@ def test_parts_without_a_common_node_are_packed_and_many_roots_share_a_mark() ->
     assert "packmode" in render_dot(apart)
     assert "packmode" not in render_dot(product_plus_two())
     assert "4 roots" in render_dot(together)
+
+
+def test_code_in_the_caption_is_as_long_as_a_wide_picture() -> None:
+    """A line is cut where the picture ends, in the middle, and not much before."""
+    code = " + ".join(f"term{number}" for number in range(12))
+    record = structs.replace(product_plus_two(), captured_at=CapturePoint(kind="backward", number=1, frame=0),
+                             frames=(Frame(file="train.py", line=8, code=code),))  # fmt: skip
+    drawing, options = plan_drawing(record, DrawOptions()), DrawOptions()
+
+    assert code not in write_dot(record, drawing, options)
+    assert code in write_dot(record, drawing, options, caption_width=900)
 
 
 def test_many_edges_of_a_list_have_one_name() -> None:
