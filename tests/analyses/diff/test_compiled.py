@@ -7,10 +7,12 @@ import msgspec
 from gradinspect.analyses.diff.compiled import (
     STAGES,
     UNIT_OF,
+    UNITS,
     ComparedCall,
     OneSided,
     StepValue,
     StepValues,
+    allowed,
     judge,
     stages_before,
 )
@@ -147,7 +149,8 @@ def test_the_last_place_of_each_dtype() -> None:
     """The step from 1 to the next number; bfloat16 is float32 without its last sixteen bits."""
     half, single, double = map(next_after_one, "efd")
 
-    assert {
+    assert {name: allowed(0.0, 1.0, name, 100) / UNITS for name in UNIT_OF} == {
         "float16": half, "float32": single, "float64": double, "complex64": single, "complex128": double,
         "bfloat16": single * 2**16,
-    } == UNIT_OF  # fmt: skip
+    }  # fmt: skip
+    assert allowed(0.0, 1.0, "int64", 100) == 0

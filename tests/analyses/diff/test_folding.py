@@ -124,10 +124,10 @@ def test_numbers_in_lines_of_code_are_no_range() -> None:
             nodes=tuple(node if node.leaf else replace(node, frame=node.module) for node in experts(3, 3).nodes),
             frames=tuple(Frame(file="train.py", line=4 + place, code=code) for place, code in enumerate(codes)),
         )
-        for codes in (("x = self.a(x)",) * 2, ("x = self.b0(x)", "x = self.b1(x)"))
+        for codes in (("w = x",) * 2, ("self.up0.w = x", "self.up1.w = x"))
     )
 
     assert [(row.module, row.line, row.nodes_before, row.details) for row in diff_graphs(before, after).rows] == [
-        ("experts.1", "train.py:5", (1,), (Detail("line", "", "x = self.a(x)", "x = self.b1(x)"),)),
-        ("experts.0", "train.py:4", (0,), (Detail("line", "", "x = self.a(x)", "x = self.b0(x)"),)),
+        ("experts.1", "train.py:5", (1,), (Detail("line", "", "w = x", "self.up1.w = x"),)),
+        ("experts.0", "train.py:4", (0,), (Detail("line", "", "w = x", "self.up0.w = x"),)),
     ]

@@ -277,3 +277,10 @@ def test_storages_with_different_names_are_different_rows(model: str) -> None:
 
         assert len(lines) == len(set(lines)) == len(rows) + 2
         assert max(map(len, lines)) <= width
+
+
+def test_growth_says_which_calls_end_an_iteration() -> None:
+    """Of either kind."""
+    first, *_ = render_growth(replace(growth(), kind="grad"))
+
+    assert first.plain == "3 autograd.grad calls of train.py"
