@@ -39,3 +39,10 @@ def test_fewer_equal_layers_under_other_names() -> None:
     diff = diff_graphs(layers(b=4, a=4), layers(x=4))
 
     assert changes(diff) == {("removed", "b", "Linear"), ("removed", "b", ""), ("renamed", "a", "x")}
+
+
+def test_the_only_module_of_a_class_is_the_same_under_another_name() -> None:
+    """Also if what is inside differs."""
+    diff = diff_graphs(layers(a=4), layers(z=9))
+
+    assert changes(diff) == {("changed", "z", "AddmmBackward0"), ("renamed", "a", "z")}

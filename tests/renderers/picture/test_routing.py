@@ -127,17 +127,3 @@ def test_an_arrow_that_is_laid_out_backward_leads_from_its_tail_to_its_head() ->
 def test_what_is_looked_at_as_if_it_ran_down_is_put_back(direction: str) -> None:
     """Each point is where it was."""
     assert back_from_downward(downward((3, 5), direction), direction) == (3, 5)
-
-
-@pytest.mark.parametrize("ends", [("n00", "n10"), ("n02", "n10"), ("n00", "n12"), ("n12", "n20"), ("n12", "n22")])
-def test_an_arrow_has_no_more_corners_than_it_needs(ends: tuple[str, str]) -> None:
-    """None is on the way from the one before to the one after."""
-    counts = (3, 3, 3)
-    (edge,) = (line for line in with_crossings(layout(*counts), [arrow(*ends, counts)]).splitlines() if "->" in line)
-    corners = [point for point, _ in itertools.groupby(path(edge)[::3])]
-    turns = [
-        (second[0] - first[0]) * (third[1] - second[1]) - (second[1] - first[1]) * (third[0] - second[0])
-        for first, second, third in zip(corners, corners[1:], corners[2:], strict=False)
-    ]
-
-    assert all(turns)
