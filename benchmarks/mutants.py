@@ -181,6 +181,8 @@ def main() -> None:
     folder: Path = options.folder or Path(os.environ.get("TMPDIR", "/tmp")) / f"mutants-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
     reach = reach_of([tests_of(name) for name in (*options.packages, *options.tests)], PACKAGE, folder)
+    if reach.failed:
+        print(f"{len(reach.failed)} tests fail in forks, and do not count, as {reach.failed[0]}", flush=True)
     everything = [mutant for package in options.packages for path in modules_of(package) for mutant in mutants_of(path)]
     sample = drawn(everything, options.sample, random.Random(options.seed))
     needed = sorted({test for mutant in sample for test in reach.tests_of(mutant.path, mutant.line)})

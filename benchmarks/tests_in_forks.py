@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ class Reach(NamedTuple):
 
     of_line: dict[Path, dict[int, set[str]]]
     seconds: dict[str, float]  # of each test that passes
+    failed: list[str]  # these do not count
 
     def tests_of(self, path: Path, line: int) -> list[str]:
         """List the tests that reach a line; if it runs only on import, its file, or else all; the fastest first."""
@@ -77,6 +79,7 @@ def reach_of(tested: list[str], package: Path, folder: Path) -> Reach:
         ended, open_until_then = os.pipe()
         pid = os.fork()
         if pid == 0:
+            os.environ["COVERAGE_PROCESS_START"] = ""  # else the forks of `fork_server` measure nothing
             measured = coverage.Coverage(
                 data_file=str(data), data_suffix=True, config_file=False, source=[str(package)]
             )
@@ -86,7 +89,7 @@ def reach_of(tested: list[str], package: Path, folder: Path) -> Reach:
             commands_in_forks(lambda: _name_test(measured))
             run_tests(tested, contexts)
             passed = {test: seconds for test, seconds in contexts.seconds.items() if test not in contexts.failed}
-            times.write_text(repr(passed))
+            times.write_text(repr((passed, sorted(contexts.failed))))
             os._exit(0)
         os.close(open_until_then)
         os.read(ended, 1)  # when the last fork has ended, which may still have been saving what it has measured
@@ -102,7 +105,7 @@ def reach_of(tested: list[str], package: Path, folder: Path) -> Reach:
         Path(file): {line: set(tests) for line, tests in read.contexts_by_lineno(file).items()}
         for file in read.measured_files()
     }
-    return Reach(of_line, ast.literal_eval(times.read_text()))
+    return Reach(of_line, *ast.literal_eval(times.read_text()))
 
 
 def _save_where_processes_end(measured: coverage.Coverage) -> None:
@@ -137,8 +140,13 @@ def commands_in_forks(begin: Callable[[], object] = lambda: None) -> None:
         begin()
 
     fork_server.become = become_and_begin
-    servers = {has_ours: _start_server(fork_server, has_ours=has_ours) for has_ours in (True, False)}
-    runs._server = lambda *, has_ours: (servers[has_ours], None)
+    for name, has_ours in {"_server": False, "_server_with_ours": True}.items():
+        assert callable(getattr(runs, name))  # else tests would run commands in processes without the change
+        setattr(runs, name, partial(_itself, _start_server(fork_server, has_ours=has_ours)))
+
+
+def _itself(server: socket.socket) -> socket.socket:
+    return server
 
 
 def _start_server(fork_server: Any, *, has_ours: bool) -> socket.socket:  # noqa: ANN401  # a module of tests

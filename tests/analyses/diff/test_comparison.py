@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from factories import graph, leaf, op, product_plus_two, residual_blocks, two_layers
+from factories import graph, leaf, op, product_plus_two, residual_blocks, tensor_info, two_layers
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -280,3 +280,12 @@ def test_the_only_nodes_of_a_module_that_are_left_are_one_that_changed() -> None
     assert [(row.kind, row.what, row.details[0]) for row in diff.rows if row.module == "expert"] == [
         ("changed", "SiluBackward0", Detail("operator", before="SiluBackward0", after="GeluBackward0"))
     ]
+
+
+def test_what_differs_elsewhere_than_in_devices_is_seen() -> None:
+    """Tensors that are on another device still have their shapes; outputs that are not there stay so."""
+    one = graph(op("SinBackward0", 1, forward_outputs=(tensor_info(2, 3), None)), leaf("w", 3))
+    other = graph(op("SinBackward0", 1, forward_outputs=(on_a_gpu(tensor_info(2, 4)), None)), leaf("w", 3))
+    (row,) = diff_graphs(one, other, frozenset({"device"})).rows
+
+    assert row.details == (Detail("shape", "output 0", "[2, 3]", "[2, 4]"),)

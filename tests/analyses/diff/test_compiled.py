@@ -1,13 +1,18 @@
 """Whether a compiled step computes what eager does."""
 
+import struct
+
 import msgspec
 
 from gradinspect.analyses.diff.compiled import (
     STAGES,
+    UNIT_OF,
+    UNITS,
     ComparedCall,
     OneSided,
     StepValue,
     StepValues,
+    allowed,
     judge,
     stages_before,
 )
@@ -130,3 +135,22 @@ def test_stages_end_with_the_backend_of_the_program() -> None:
     assert stages_before(["aot_eager"]) == ("eager",)
     assert stages_before(["inductor"]) == STAGES
     assert stages_before(["aot_eager", "inductor"]) == STAGES
+
+
+def next_after_one(letter: str) -> float:
+    """Return the step from 1 to the next number of a format of `struct`."""
+    bits = {"e": "H", "f": "I", "d": "Q"}[letter]
+    (one,) = struct.unpack(bits, struct.pack(letter, 1.0))
+    following: float = struct.unpack(letter, struct.pack(bits, one + 1))[0]
+    return following - 1
+
+
+def test_the_last_place_of_each_dtype() -> None:
+    """The step from 1 to the next number; bfloat16 is float32 without its last sixteen bits."""
+    half, single, double = map(next_after_one, "efd")
+
+    assert {name: allowed(0.0, 1.0, name, 100) / UNITS for name in UNIT_OF} == {
+        "float16": half, "float32": single, "float64": double, "complex64": single, "complex128": double,
+        "bfloat16": single * 2**16,
+    }  # fmt: skip
+    assert allowed(0.0, 1.0, "int64", 100) == 0

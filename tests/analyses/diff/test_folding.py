@@ -1,13 +1,14 @@
 """Changes that are alike, and the leaves of several modules, as one."""
 
 import pytest
-from factories import graph, leaf, op
+from factories import graph, leaf, op, saved
+from msgspec.structs import replace
 
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.records import Detail
 from gradinspect.analyses.structure.name_folding import OddOne
-from gradinspect.graph import Graph, ModuleCall, TensorInfo
+from gradinspect.graph import Frame, Graph, ModuleCall, Storage, TensorInfo
 from gradinspect.renderers.diff_words import described
 
 
@@ -98,3 +99,35 @@ def test_the_leaves_of_a_whole_module() -> None:
     assert list(fold_leaves([*leaves, "head.bias"], ["h.2", "h.3"])) == [
         ("h.2-3.*", leaves), ("head.bias", ["head.bias"])
     ]  # fmt: skip
+
+
+def test_a_row_has_the_nodes_and_bytes_of_its_graph() -> None:
+    """What is added holds more, what is removed less."""
+    one = graph(op("SinBackward0", 1), leaf("w", 3))
+    value = saved("_saved_result", 2, 3, storage=0)
+    other = graph(
+        op("SinBackward0", 1), op("ExpBackward0", 2, saved=(value,)), leaf("w", 3), storages=(Storage(num_bytes=24),)
+    )
+
+    assert [
+        (row.kind, row.held_bytes, row.nodes_before, row.nodes_after)
+        for pair in ((one, other), (other, one))
+        for row in diff_graphs(*pair).rows
+    ] == [("added", 24, (), (1,)), ("removed", -24, (1,), ())]
+
+
+def test_numbers_in_lines_of_code_are_no_range() -> None:
+    """Other lines are other changes, also where they name what is in their module."""
+    before, after = (
+        replace(
+            experts(3, 3),
+            nodes=tuple(node if node.leaf else replace(node, frame=node.module) for node in experts(3, 3).nodes),
+            frames=tuple(Frame(file="train.py", line=4 + place, code=code) for place, code in enumerate(codes)),
+        )
+        for codes in (("w = x",) * 2, ("self.up0.w = x", "self.up1.w = x"))
+    )
+
+    assert [(row.module, row.line, row.nodes_before, row.details) for row in diff_graphs(before, after).rows] == [
+        ("experts.1", "train.py:5", (1,), (Detail("line", "", "w = x", "self.up1.w = x"),)),
+        ("experts.0", "train.py:4", (0,), (Detail("line", "", "w = x", "self.up0.w = x"),)),
+    ]

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from changed_programs import changed_graph
+from factories import graph, leaf, op
 from hypothesis import given
 from strategies import connected_graphs
 
@@ -66,3 +67,15 @@ def test_removed_nodes_stay_connected() -> None:
     assert [union.graph.nodes[number].name for number in lost] == ["TBackward0", "AccumulateGrad"]
     assert user.next_edges[2] is not None
     assert user.name == "AddmmBackward0"
+
+
+def test_an_argument_that_is_gone_is_behind_the_others() -> None:
+    """Where its position is not free; nothing is put where nothing was."""
+    before = graph(op("CatBackward0", 1, None, 2), leaf("w", 3), leaf("v", 3))
+    after = graph(op("CatBackward0", 1), leaf("w", 3))
+    cat, *leaves = united(before, after).graph.nodes
+
+    assert [None if edge is None else leaves[edge.next_node - 1].name for edge in cat.next_edges] == [
+        "AccumulateGrad", "AccumulateGrad",
+    ]  # fmt: skip
+    assert sorted(node.leaf.name or "" for node in leaves if node.leaf) == ["v", "w"]

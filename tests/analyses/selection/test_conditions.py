@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.analyses.selection.conditions import Value, fields_in, holds, parse_condition
+from gradinspect.analyses.selection.conditions import MAX_NESTED, Value, fields_in, holds, parse_condition
 from gradinspect.errors import GradInspectError
 
 ROW: dict[str, tuple[Value, ...]] = {
@@ -68,3 +68,23 @@ def test_the_fields_that_it_compares() -> None:
     condition = parse_condition("not (bytes>1 or module~h.*) and name=x", ROW)
 
     assert fields_in(condition) == {"bytes", "module", "name"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("50%", 0.5), ("3K", 3e3), ("3m", 3e6), ("3G", 3e9), ("3T", 3e12), ("3P", 3e15), ("1e3", 1e3)]
+)
+def test_what_a_prefix_stands_for(text: str, value: float) -> None:
+    """Powers of a thousand, in any case."""
+    assert holds(parse_condition(f"flops={text}", ROW), lambda _: (value,))
+
+
+@pytest.mark.parametrize("nested", ["not {}", "({})"])
+def test_how_deep_a_condition_may_be_nested(nested: str) -> None:
+    """By words as by brackets."""
+    deepest = "bytes>1"
+    for _ in range(MAX_NESTED):
+        deepest = nested.format(deepest)
+
+    assert fields_in(parse_condition(deepest, ROW)) == {"bytes"}
+    with pytest.raises(GradInspectError, match="cannot be read"):
+        parse_condition(nested.format(deepest), ROW)

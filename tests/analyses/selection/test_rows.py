@@ -2,9 +2,10 @@
 
 import pytest
 from factories import graph, leaf, op, saved
+from msgspec.structs import replace
 
 from gradinspect.analyses.selection.node_conditions import chosen_nodes, nodes_where
-from gradinspect.analyses.selection.rows import Fields, RowChoice, chosen_rows, sorted_rows
+from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, ModuleCall, Storage
 
@@ -53,9 +54,10 @@ def test_rows_without_a_value_are_last() -> None:
 
 
 def product() -> Graph:
-    """A product in a module, and a leaf."""
+    """A product in a module, which has saved what is called `h`, and a leaf."""
+    value = replace(saved("_saved_self", 4, storage=0), origin_name="h")
     return graph(
-        op("MulBackward0", 1, module=1, frame=0, saved=(saved("_saved_self", 4, storage=0),)), leaf("w", 4),
+        op("MulBackward0", 1, module=1, frame=0, saved=(value,)), leaf("w", 4),
         modules=(ModuleCall(path="", class_name="Net"), ModuleCall(path="fc", class_name="Linear", parent=0)),
         frames=(Frame(file="a.py", line=3),), storages=(Storage(num_bytes=16),),
     )  # fmt: skip
@@ -65,7 +67,7 @@ def product() -> Graph:
     ("condition", "expected"),
     [
         ("bytes=16", {0}), ("class~Mul", {0}), ("line=a.py:3", {0}), ("module=fc", {0}), ("name=w", {1}),
-        ("status=live", {0}), ("dtype=float32", {0, 1}), ("shape~f32", {0, 1}), ("bytes>16", set()),
+        ("name=h", {0}), ("status=live", {0}), ("dtype=float32", {0, 1}), ("shape~f32", {0, 1}), ("bytes>16", set()),
     ],
 )  # fmt: skip
 def test_fields_of_nodes(condition: str, expected: set[int]) -> None:
@@ -77,3 +79,9 @@ def test_both_options_must_hold() -> None:
     """And without any, all nodes are chosen."""
     assert chosen_nodes(product(), None, None) is None
     assert chosen_nodes(product(), "fc", "name=w") == frozenset[int]()
+
+
+def test_rows_are_a_part_if_they_are_chosen_by_what_they_are() -> None:
+    """By either option; the first of all rows, and other orders, leave out none of a kind."""
+    assert [choice.is_part for choice in (RowChoice(module="h"), RowChoice(where="norm>1"))] == [True, True]
+    assert [choice.is_part for choice in (ALL_ROWS, RowChoice(top=3, sort="norm"))] == [False, False]

@@ -3,7 +3,7 @@
 import pytest
 from factories import graph, leaf
 
-from gradinspect.analyses.structure.call_names import INDEX, leaf_inside, short_name, shown_path
+from gradinspect.analyses.structure.call_names import INDEX, is_wrapped, leaf_inside, short_name, shown_path
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,7 @@ def test_an_index_never_stands_without_its_parent(path: str, parent: str | None,
         ("2.weight", "2", "weight"),
         ("2.weight", "", "model.2.weight"),
         ("2.weight", None, "model.2.weight"),
+        ("2.weight", "1", "model.2.weight"),
     ],
 )
 def test_a_parameter_beside_its_module_is_named_by_the_rest(name: str, path: str | None, expected: str) -> None:
@@ -76,3 +77,9 @@ def test_an_index_is_a_part_of_a_path_or_ends_one() -> None:
     assert INDEX.sub("*", "up1.layer_10.x1y.h²") == "up*.layer_*.x1y.h²"
     for name in ("01", "up01", "٣", "up٣", "9" * 19, "x" + "9" * 19, "a-1", "1-2"):
         assert INDEX.findall(name) == []
+
+
+def test_the_module_in_a_wrapper_of_compile_is_wrapped() -> None:
+    """Not what is inside of it, nor any other module."""
+    assert [is_wrapped(path) for path in ("_orig_mod", "net._orig_mod")] == [True, True]
+    assert not any(map(is_wrapped, ("", "Net", "fc", "_orig_mod.fc")))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from factories import graph, leaf, op, saved
+from msgspec.structs import replace
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.copy_ranges import (
@@ -196,3 +197,14 @@ def test_many_copies_take_as_long_as_so_many_nodes() -> None:
 
     assert few > 900
     assert opcodes_for(3_600) < 5 * few
+
+
+def test_copies_whose_names_have_no_numbers_are_named_by_the_first_and_the_last() -> None:
+    """As many as there are."""
+    names = ("coarse", "middle", "fine", "finest")
+    drawn = experts([4] * 4)
+    named = replace(drawn, modules=tuple(ModuleCall(path=name, class_name="Expert") for name in names))
+    (repeat,) = fold_graph(named).items
+
+    assert isinstance(repeat, Scope)
+    assert name_of_blocks(named, repeat) == "coarse … finest  Expert"

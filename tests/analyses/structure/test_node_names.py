@@ -5,6 +5,8 @@ from factories import graph, leaf, op, two_layers
 from msgspec.structs import replace
 
 from gradinspect.analyses.structure.node_names import (
+    COMPILED,
+    function_words,
     module_names,
     named_nodes,
     names_around,
@@ -86,3 +88,13 @@ def test_the_names_of_modules_are_paths_and_what_is_shown() -> None:
     assert module_names(drawn) == {"", "net", "0", "net.0", "h.1"}
     assert names_of_path(drawn, "0") == ("0", "net.0")
     assert list(names_around(drawn, "0.h")) == ["0.h", "net.0.h", "0", "net.0", "", "net"]
+
+
+def test_the_function_of_a_node() -> None:
+    """A custom one by its name, a compiled one as such; other nodes have none."""
+    made = graph(
+        op("ClipBackward", 1, kind="custom", function="train.Clip"), op("SinBackward0", 2),
+        op("CompiledFunctionBackward", 3, kind="compiled", function="CompiledFunction"), leaf("w", 2),
+    )  # fmt: skip
+
+    assert [function_words(made, number) for number in range(3)] == ["train.Clip", None, COMPILED]

@@ -33,6 +33,11 @@ def test_what_is_found(text: str, found: list[int]) -> None:
     assert nodes(two_layers(), text) == found
 
 
+def test_nothing_is_found_by_an_empty_text() -> None:
+    """Not even by name."""
+    assert Search(two_layers()).find(" ") == Found((), 0)
+
+
 def test_a_module_call_is_found_before_its_nodes() -> None:
     """By its path and its class; a call of a single node is that node."""
     hits = Search(two_layers()).find("linear").hits

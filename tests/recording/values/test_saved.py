@@ -561,3 +561,13 @@ def test_a_tensor_on_a_context_has_the_name_of_its_memory() -> None:
     assert origins == {
         ("ctx.given", "parameter", "weight"), ("ctx.given", "input", "x"), ("ctx.made", "input", None),
     }  # fmt: skip
+
+
+def test_equal_numbers_of_other_types_are_told_apart() -> None:
+    """Nodes of one class share what is recorded of equal attributes, 2 and 2.0 are not."""
+    x = torch.ones(3, 3, requires_grad=True)
+    graph = capture_graph(torch.addmm(x, x, x, beta=2, alpha=2) + torch.addmm(x, x, x, beta=2.0, alpha=2.0))
+
+    assert {(value.kind, str(value.value)) for value in saved_of(graph, "AddmmBackward0", "_saved_alpha")} == {
+        ("int", "2"), ("float", "2.0"),
+    }  # fmt: skip

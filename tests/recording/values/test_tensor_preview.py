@@ -120,3 +120,14 @@ def test_elements_of_a_list_have_their_place() -> None:
     shown = {one.name: one.tensor and one.tensor.values for one in show_saved(y.grad_fn, capture_graph(y).nodes[0])}
 
     assert (shown["saved_tensors[0]"], shown["saved_tensors[1]"]) == ((1.0,), (2.0,))
+
+
+def test_saved_values_are_named_as_torch_names_them() -> None:
+    """Whatever the variable is called that they were in."""
+
+    def look() -> list[str]:  # its variables have names
+        values = torch.ones(2, requires_grad=True)
+        result = values * values
+        return [preview.name for preview in show_saved(result.grad_fn, capture_graph(result).nodes[0])]
+
+    assert look() == ["other", "self"]

@@ -12,7 +12,7 @@ from strategies import graphs
 
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.groups import Grouper
-from gradinspect.analyses.diff.records import ChangedRow, Detail
+from gradinspect.analyses.diff.records import ChangedRow, Detail, Distance, ValueDiff, ValueDifference
 from gradinspect.analyses.diff.union import unite_graphs
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.diff import (
@@ -23,7 +23,7 @@ from gradinspect.renderers.data.diff import (
 )
 from gradinspect.renderers.diff_words import CallDiff, Side, StepDiff
 from gradinspect.renderers.html.differences import page_differences
-from gradinspect.renderers.terminal.diff import DiffPage
+from gradinspect.renderers.terminal.diff import MAX_PARAMETERS, DiffPage
 
 ROW = ChangedRow(kind="changed", module="fc", what="AddmmBackward0")
 
@@ -147,3 +147,39 @@ def test_every_format_takes_any_two_graphs(before: Graph, after: Graph) -> None:
     assert render_step_markdown(two).isprintable() is False  # it has newlines
     assert all(line.startswith("::") for line in render_step_github(two, str).splitlines())
     assert len(unite_graphs(before, after, diff).statuses) >= len(after.nodes)
+
+
+def test_each_call_of_a_step_is_shown() -> None:
+    """Those that are equal in two lines, others as if they were compared alone; the last line says which are which."""
+    one, other = product_plus_two(), residual_blocks(5)
+    calls = [
+        CallDiff(diff_graphs(before, other), [Side("A", f"backward #{number}"), Side("B", f"backward #{number}")], [])
+        for number, before in ((1, other), (2, one))
+    ]
+    lines = [line.plain for line in DiffPage(width=80).step(StepDiff(calls))]
+    alone = [line.plain for line in DiffPage(width=80).lines(calls[1].diff, calls[1].sides)]
+
+    assert lines[lines.index("No difference.") + 2 : -2] == alone
+    assert lines[-1] == "backward #2 differs, backward #1 is equal."
+
+
+@pytest.mark.parametrize(("number", "more"), [(MAX_PARAMETERS, []), (MAX_PARAMETERS + 2, ["  and 2 more parameters"])])
+def test_parameters_that_have_other_values_are_named(number: int, more: list[str]) -> None:
+    """The first of many; an index follows the name of the model."""
+    found = tuple(
+        ValueDifference(
+            node_before=0,
+            node_after=0,
+            output_nr=0,
+            distance=Distance(absolute=1.0, relative=0.5),
+            name=f"{place}.bias",
+        )
+        for place in range(number)
+    )
+    one = product_plus_two()
+    diff = replace(diff_graphs(one, one), values=ValueDiff(parameters=found, num_compared=number))
+    lines = [line.plain for line in DiffPage(width=80).lines(diff, [Side("A", ""), Side("B", "")])]
+
+    assert [line.partition(":")[0] for line in lines if "parameter" in line and "values" not in line] == [
+        *(f"  parameter model.{place}.bias" for place in range(MAX_PARAMETERS)), *more,
+    ]  # fmt: skip

@@ -277,3 +277,20 @@ def test_storages_with_different_names_are_different_rows(model: str) -> None:
 
         assert len(lines) == len(set(lines)) == len(rows) + 2
         assert max(map(len, lines)) <= width
+
+
+def test_growth_says_which_calls_end_an_iteration() -> None:
+    """Of either kind."""
+    first, *_ = render_growth(replace(growth(), kind="grad"))
+
+    assert first.plain == "3 autograd.grad calls of train.py"
+
+
+@pytest.mark.parametrize(("width", "line"), [(56, "src/model.py:21"), (52, "src/mo…py:21"), (48, None)])
+def test_a_line_that_has_no_room_is_left_out(width: int, line: str | None) -> None:
+    """It is narrowed first; where not even that is enough nothing of it stands there, and the shape is whole."""
+    row = MemoryRow(label="AddmmBackward0", detail="f32[64, 1024]  src/model.py:21", num_bytes=MIB)
+    _, shown, _ = (text.plain for text in MemoryPage(width=width).table("operator", [row], None, MIB))
+
+    assert "f32[64, 1024]" in shown
+    assert "…" not in shown if line is None else line in shown

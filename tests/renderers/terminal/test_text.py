@@ -188,3 +188,10 @@ def test_the_last_part_alone_is_too_long() -> None:
     names = ["layers.0-5.enc_self_attn.ScaledDotProductAttention", "layers.0-5.enc_self_attn.W_V", "linear"]
 
     assert shorten_apart(names, 24, "…") == ["…ScaledDotProductAttent…", "…enc_self_attn.W_V", "linear"]
+
+
+def test_a_name_that_another_one_goes_on_from_is_cut_too() -> None:
+    """What both begin with may be all of one of them."""
+    names = ["encoder.layers.attention", "encoder.layers.attention.projection"]
+
+    assert len({*shorten_apart(names, 14, "…")}) == 2

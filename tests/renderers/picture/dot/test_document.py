@@ -19,7 +19,7 @@ from gradinspect.renderers.picture.dot.scopes import ScopeLabels
 from gradinspect.renderers.picture.dot.text import MAX_LABEL, WORD_JOINER, join_names, shorten
 from gradinspect.renderers.picture.graphviz import find_engine, lay_out
 from gradinspect.renderers.picture.plan.drawing import plan_drawing
-from gradinspect.renderers.picture.plan.parts import DrawOptions
+from gradinspect.renderers.picture.plan.parts import MAX_CHIPS, DrawOptions
 
 HOSTILE = [
     '"; } digraph x {', "</B><script>alert(1)</script>", "]]>", "<!--", ">", "&lt;", "&#92;N", "&amp;amp;",
@@ -320,3 +320,18 @@ def test_a_repeat_without_modules_is_named_by_its_nodes() -> None:
 
     assert labels.name(repeat) == "Sin … Cos <B>×2</B>"
     assert labels.name(single) == "Sin <B>×2</B>"
+
+
+def test_many_leaves_in_a_box_are_counted() -> None:
+    """So many as would have been named, but for the one that counts."""
+    few, many = (
+        render_dot(
+            graph(op("CatBackward0", *range(1, count + 1)), *(leaf(f"w{place}", 3) for place in range(count))),
+            DrawOptions(fit_to="screen"),
+        )
+        for count in (MAX_CHIPS, MAX_CHIPS + 3)
+    )
+
+    few_leaves, many_leaves = (re.findall(r"</B> (?:<B>)?(w\d|\d+ more leaves)<", text) for text in (few, many))
+    assert few_leaves == [f"w{place}" for place in range(MAX_CHIPS)]
+    assert many_leaves == [*few_leaves[:-1], "4 more leaves"]

@@ -114,3 +114,11 @@ def test_places_are_a_function_of_the_graph(given_graph: tuple[list[Room], list[
     sizes, arrows = given_graph
 
     assert lay_out_rows(sizes, arrows).places == lay_out_rows(sizes, list(reversed(arrows))).places
+
+
+def test_all_boxes_of_a_short_chain_are_one_strip() -> None:
+    """As close to each other, the first one too."""
+    rows = chain(4)
+
+    assert len({x for x, _ in rows.places}) == 1
+    assert len({below - above for (_, above), (_, below) in pairwise(rows.places)}) == 1
