@@ -3,8 +3,11 @@
 from factories import two_layers
 from msgspec.structs import replace
 
-from gradinspect.checks.findings import Finding
-from gradinspect.checks.spelling import models_with_indices, spelled
+from gradinspect.checks.findings import Finding, place_of
+from gradinspect.checks.spelling import IndexedModel, models_with_indices, spelled
+from gradinspect.graph import Frame
+
+D, G = IndexedModel("D", "gan.py:9"), IndexedModel("G", "gan.py:16")
 
 
 def finding(text: str, *subjects: str, remedy: str = "") -> Finding:
@@ -19,7 +22,7 @@ def test_a_path_that_begins_with_an_index_has_its_model_before_it() -> None:
         "0.weight", "10.0.weight (saved at version 1, now 2)", "0.5", "head.0.weight",
         remedy="Keep 0.weight.",
     )  # fmt: skip
-    (after,) = spelled([before], {"net"})
+    (after,) = spelled([before], {IndexedModel("net", "train.py:3"), IndexedModel("net", "train.py:5")})
 
     assert after.text == "net.0.weight, net.10.0.weight and net.0.weight; 0.weight_orig at 0.5 of net.0.weight."
     assert after.remedy == "Keep net.0.weight."
@@ -30,7 +33,15 @@ def test_without_one_model_names_stay() -> None:
     """A path that may be of either of two models gets neither's name."""
     before = finding("0.weight", "0.weight")
 
-    assert spelled([before], {"D", "G"}) == spelled([before], ()) == (before,)
+    assert spelled([before], {D, G}) == spelled([before], ()) == (before,)
+
+
+def test_of_several_models_a_finding_names_the_one_of_its_backward_call() -> None:
+    """If it names one; of one that is called otherwise elsewhere, it has the name that it has there."""
+    before = replace(finding("0.weight", "0.weight"), places=place_of("backward", Frame("gan.py", 16)))
+    both = replace(before, places=(*before.places, *place_of("backward", Frame("gan.py", 9))))
+
+    assert [one.text for one in spelled([before, both], {D, G})] == ["G.0.weight", "0.weight"]
 
 
 def test_only_graphs_with_such_paths_have_such_a_model() -> None:
@@ -38,5 +49,5 @@ def test_only_graphs_with_such_paths_have_such_a_model() -> None:
     graph = two_layers()
     bare = replace(graph, nodes=[replace(node, leaf=None) for node in graph.nodes])
 
-    assert list(models_with_indices(graph)) == [graph.model_name]
-    assert list(models_with_indices(bare)) == []
+    assert list(models_with_indices(graph, Frame("train.py", 3))) == [IndexedModel(graph.model_name, "train.py:3")]
+    assert list(models_with_indices(bare, None)) == []
