@@ -522,7 +522,7 @@ def test_models_that_are_trained_one_after_the_other(program: Program) -> None:
     facts = program.facts(UnheldParameters)
 
     assert [one.names for one in facts] == [("1.weight", "1.bias")] * 2
-    assert [code_of(one.created).split("(")[0] for one in facts] == [
+    assert [str(code_of(one.created)).split("(")[0] for one in facts] == [
         "optimizer = torch.optim.SGD", "optimizer = torch.optim.Adam",
     ]  # fmt: skip
 
