@@ -51,3 +51,28 @@ def test_only_graphs_with_such_paths_have_such_a_model() -> None:
 
     assert list(models_with_indices(graph, Frame("train.py", 3))) == [IndexedModel(graph.model_name, "train.py:3")]
     assert list(models_with_indices(bare, None)) == []
+
+
+def test_a_finding_without_a_backward_call_is_of_the_model_that_its_lines_name() -> None:
+    """If they name one, as a variable of its own."""
+    frozen, stepped = (Frame("gan.py", 20, code=code) for code in ("D.requires_grad_(False)", "of_G.step(); a.G = 1"))
+    before = replace(finding("0.weight", "0.weight"), places=(*place_of("set", frozen), *place_of("step", stepped)))
+    both = replace(before, places=(*before.places, *place_of("made", Frame("gan.py", 3, code="o = SGD(G[0])"))))
+    apart = replace(before, places=(*before.places, *place_of("backward", Frame("gan.py", 30))))
+
+    assert [one.text for one in spelled([before, both, apart], {D, G})] == ["D.0.weight", "0.weight", "0.weight"]
+
+
+def test_a_name_before_an_index_may_be_that_of_a_model() -> None:
+    """It is one if a line of the finding has it as a variable; `self.body` is a part."""
+    graph = two_layers()
+    nodes = [
+        replace(node, leaf=node.leaf and replace(node.leaf, name=f"body.{node.leaf.name}")) for node in graph.nodes
+    ]
+    found = set(models_with_indices(replace(graph, nodes=nodes), None))
+    lines = [Frame("a.py", 3, code=code) for code in ("freeze(body)", "self.body[0]")]
+    of_model, of_part = (replace(finding("0.weight", "0.weight"), places=place_of("set", line)) for line in lines)
+
+    assert found == {IndexedModel("body", "an unknown line", is_alone=False)}
+    assert [one.text for one in spelled([of_model, of_part], found)] == ["body.0.weight", "0.weight"]
+    assert spelled([of_model], {*found, G})[0].text == "G.0.weight"
