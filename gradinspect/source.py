@@ -18,6 +18,7 @@ DTYPES = (*FLOAT_DTYPES, *INTEGER_DTYPES, "bool")
 _INPUT = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>(?:[0-9x]|\{[A-Za-z_]\w*\})*)(?::(?P<dtype>\w+))?")
 
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _TIMES = re.compile(r"x(?![^{]*\})")  # between two sizes, not in the name of one
 STDIN = Path("-")
 MAX_INPUT = 1000  # characters of a shape
@@ -92,6 +93,8 @@ def parse_source(text: str) -> Source:
     """
     if text == str(STDIN):
         return Script(STDIN)
+    if _ADDRESS.match(text):
+        raise GradInspectError(f"'{text}' is an address, not a file.", "Download it, and give the file.")
     if text.endswith(CAPTURE_SUFFIXES):
         return CaptureFile(_existing(Path(text)))
     file, colon, expression = text.partition(":")

@@ -137,6 +137,12 @@ def format_count(count: int, singular: str, plural: str | None = None) -> str:
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
+def format_ordinal(number: int) -> str:
+    """Write a place in an order: `1st`, `2nd`, `11th`, `1,023rd`."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{'th' if number % 100 in (11, 12, 13) else ending}"
+
+
 def format_dtype(dtype: str) -> str:
     """Shorten a dtype, `float32` to `f32`; leave unknown ones unchanged."""
     return DTYPE_NAMES.get(dtype, dtype)

@@ -30,6 +30,15 @@ def test_a_missing_script_suggests_its_neighbour(tmp_path: Path, monkeypatch: py
         parse_source("trian.py")
 
 
+@pytest.mark.parametrize("address", ["https://example.com/train.py", "file:///tmp/train.py", "s3://runs/run.json"])
+def test_an_address_is_no_file(address: str) -> None:
+    """Nor an expression in a module that is called as its protocol."""
+    with pytest.raises(
+        GradInspectError, match=f"^'{address}' is an address, not a file. Download it, and give the file"
+    ):
+        parse_source(address)
+
+
 @pytest.mark.parametrize("target", ["train.py", "nowhere.py"])
 def test_a_link_that_leads_nowhere_is_no_suggestion(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from gradinspect.units import (
     format_count,
     format_dtype,
     format_growth,
+    format_ordinal,
     format_share,
     format_tensor,
     parse_bytes,
@@ -88,6 +89,13 @@ def test_parse_bytes_refuses_what_is_none(text: str) -> None:
 def test_format_count_with_a_plural(count: int, expected: str) -> None:
     """A count agrees with its noun, and thousands have commas."""
     assert expected == format_count(count, "leaf", "leaves")
+
+
+def test_a_place_in_an_order_has_its_ending() -> None:
+    """Those from 11 to 13 of each hundred are their own."""
+    numbers = (1, 2, 3, 4, 10, 11, 12, 13, 21, 101, 111, 1023)
+
+    assert " ".join(map(format_ordinal, numbers)) == "1st 2nd 3rd 4th 10th 11th 12th 13th 21st 101st 111th 1,023rd"
 
 
 def test_format_count_adds_an_s() -> None:

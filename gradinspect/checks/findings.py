@@ -248,8 +248,15 @@ def check_codes(given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     codes = [code.strip().upper() for text in given for code in text.split(",") if code.strip()]
     for code in codes:
         if not code.startswith(EVERY_CODE) or not any(one.startswith(code) for one in known):
-            raise GradInspectError(f"No rule has the code '{code}'.", f"Known codes: {', '.join(known)}.")
+            raise GradInspectError(f"No rule has the code '{code}'.", f"Closest matches: {_most_alike(code, known)}.")
     return tuple(codes)
+
+
+def _most_alike(code: str, known: Sequence[str]) -> str:
+    """List the codes that have the longest beginning in common with one that there is not."""
+    beginnings = (code[:length] for length in range(len(code), -1, -1))
+    begin = next(text for text in beginnings if any(one.startswith(text) for one in known))
+    return listed([one for one in known if one.startswith(begin)])
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

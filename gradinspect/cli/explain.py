@@ -1,5 +1,6 @@
 """`gradinspect explain`: what does this node compute?"""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from gradinspect.analyses.explain.explanation import (
     search,
 )
 from gradinspect.catalog import Catalog, load_catalog
+from gradinspect.checks.findings import check_codes
 from gradinspect.checks.registry import codes, rule_of
 from gradinspect.checks.rule import Rule
 from gradinspect.cli.options.shared import TextOrJson
@@ -28,6 +30,8 @@ from gradinspect.renderers.terminal.explanation import ExplanationPage
 from gradinspect.renderers.terminal.findings import FindingsPage
 from gradinspect.storage import read_graph
 from gradinspect.units import parse_whole
+
+_CODE = re.compile(r"GI\d+", re.IGNORECASE)  # of a rule, or what several begin with
 
 
 def explain(
@@ -79,8 +83,9 @@ def _explained(name: str) -> Iterator[Explanation | CustomFunction | Rule]:
 
     Only the last two need torch, whose formulas are read for them.
     """
-    if name.upper() in codes():
-        yield rule_of(name.upper())
+    if _CODE.fullmatch(name):
+        (code,) = check_codes([name], codes())
+        yield from (rule_of(one) for one in codes() if one.startswith(code))
         return
     file, separator, number = name.rpartition("#")
     if separator:

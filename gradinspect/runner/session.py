@@ -248,14 +248,17 @@ class Session(Generic[T]):
             if end.exit_code and not request.goes_on:
                 self.failure = f"The script ended with exit code {end.exit_code} {self._when()}."
                 self.exit_code = SCRIPT_FAILED
+        elif end.exit_code and (self._takes_end() or not self._has_called()):
+            raise ScriptFailedError(
+                f"The script ended with exit code {end.exit_code} before any backward call.{self._own_arguments(end)}",
+                self.exit_code or SCRIPT_FAILED,
+            )
         elif self._takes_end():
-            if end.exit_code:
-                raise ScriptFailedError(
-                    f"The script ended with exit code {end.exit_code} before any backward call."
-                    f"{self._own_arguments(end)}",
-                    self.exit_code or SCRIPT_FAILED,
-                )
             self._take_namespace(end.namespace)
+
+    def _has_called(self) -> bool:
+        counts = self._run.interceptor.counts
+        return bool(counts.backwards or counts.grads)
 
     def _own_arguments(self, end: ProgramEnd) -> str:
         """Say where arguments of the script go, if its parser may have missed them."""

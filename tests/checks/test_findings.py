@@ -55,14 +55,20 @@ def frame(line: int, function: str = "step", file: str = "train.py") -> Frame:
 
 
 def test_a_code_may_be_spelled_in_any_case_and_several_in_one_word() -> None:
-    """A beginning of a code is one too; what none begins with is an error that names all."""
+    """A beginning of a code is one too; what none begins with is an error that names those most like it."""
     known = ["GI101", "GI102", "GI301"]
 
     assert check_codes(["gi101", " GI3 , gi1,,"], known) == ("GI101", "GI3", "GI1")
     assert check_codes(["GI"], known) == ("GI",)
-    for wrong in ("GI9", "G", "101"):
-        with pytest.raises(GradInspectError, match=f"No rule has the code '{wrong}'. Known codes: GI101, GI102, GI301"):
+    for wrong, near in (
+        ("GI109", "GI101 and GI102"),
+        ("GI9", "GI101, GI102 and GI301"),
+        ("101", "GI101, GI102 and GI301"),
+    ):
+        with pytest.raises(GradInspectError, match=rf"^No rule has the code '{wrong}'. Closest matches: {near}\.$"):
             check_codes([wrong], known)
+    with pytest.raises(GradInspectError, match=r"'G'. Closest matches: GI101, GI102, GI103, GI104 and 2 more\.$"):
+        check_codes(["G"], [f"GI{number}" for number in range(101, 107)])
     for empty in ("", " , "):
         with pytest.raises(GradInspectError, match=f"There is no code in '{empty}'. Write them as GI101,GI4."):
             check_codes(["GI101", empty], known)

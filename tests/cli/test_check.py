@@ -110,7 +110,7 @@ def test_codes_choose(tmp_path: Path) -> None:
     assert only.returncode == skipped.returncode == 3
     assert only.stdout.startswith("The program failed, and no problems found until then, in 1 backward call of ")
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("gradinspect: No rule has the code 'GI99'. Known codes: GI001, ")
+    assert unknown.stderr.startswith("gradinspect: No rule has the code 'GI99'. Closest matches: GI901 and GI902.")
 
 
 def test_steps_are_backward_calls(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_wrong_code_in_the_settings_is_named(project: Path) -> None:
     file.write_text("[tool.gradinspect]\nskip = ['GI99']\n")
     done = check(project)
 
-    assert done.stderr.startswith(f"gradinspect: 'skip' in '{file}': No rule has the code 'GI99'. Known codes: GI001")
+    assert done.stderr.startswith(f"gradinspect: 'skip' in '{file}': No rule has the code 'GI99'. Closest ")
     assert (done.returncode, done.stdout) == (2, "")
 
 

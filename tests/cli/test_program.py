@@ -284,6 +284,7 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["explain"], "Exactly one of NAME, --list or --search is needed; got nothing. Give one of them."),
         (["explain", "mul", "--list"], "got NAME and --list."),
         (["explain", "mulll"], "There is no Backward class or operator 'mulll'. Closest matches:"),
+        (["explain", "gi99"], "No rule has the code 'GI99'. Closest matches: GI901 and GI902."),
         (["explain", "run.json#99"], "There is no node '#99' in 'run.json'. It has #0 to #2."),
         (["explain", "run.json#x"], "There is no node '#x'"),
         (["explain", "none.json#1"], "none.json"),

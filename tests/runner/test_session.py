@@ -356,12 +356,13 @@ def test_a_traceback_is_that_of_a_plain_run(body: str, hint: str, tmp_path: Path
     assert sentence.endswith(hint)
 
 
-def test_a_parser_that_was_given_nothing(tmp_path: Path) -> None:
-    """The script's parser ends it with 2; where its arguments go is said."""
+@pytest.mark.parametrize("verb", ["trace", "check"])
+def test_a_parser_that_was_given_nothing(verb: str, tmp_path: Path) -> None:
+    """The script's parser ends it with 2; where its arguments go is said, also by what needs a backward call."""
     (tmp_path / "train.py").write_text(
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr', required=True)\np.parse_args()\n"
     )
-    done = gradinspect("trace", "train.py", cwd=tmp_path)
+    done = gradinspect(verb, "train.py", cwd=tmp_path)
 
     assert done.returncode == 3
     assert done.stderr.splitlines()[-1] == (

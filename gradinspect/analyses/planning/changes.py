@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.structure.call_names import INDEX, without_wrappers
 from gradinspect.analyses.structure.name_folding import name_by_indices, pattern_of
 from gradinspect.graph import Record
-from gradinspect.units import parse_whole
+from gradinspect.units import format_ordinal, parse_whole
 
 
 def names_shown(prefix: str, paths: Iterable[str]) -> str:
@@ -327,7 +327,7 @@ class SplitBatch(_Change, frozen=True, tag="split batch"):
     @property
     def edits(self) -> tuple[Edit, ...]:
         """Say which lines to edit."""
-        nth = f"{self.parts}{'nd' if self.parts == 2 else 'th'}"
+        nth = format_ordinal(self.parts)
         return (
             Edit("", "", f"set {self.name} to {self.part_size} instead of {self.size}"),
             Edit(self.backward, self.code, f"divide by {self.parts} what backward starts from"),

@@ -21,7 +21,7 @@ from gradinspect.checks.facts.backward_calls import BackwardEnded, UnequalRuns
 from gradinspect.checks.facts.dead_units import zeroed_inside
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import findings_on, registry, rule_of
-from gradinspect.checks.spelling import models_with_indices
+from gradinspect.checks.spelling import IndexedModel, models_with_indices
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
@@ -56,7 +56,7 @@ class WatchedBackwards:
         self.calls: list[WatchedCall] = []
         self.opaque: set[tuple[str, str]] = set()
         self.custom: set[str] = set()  # Functions of the program
-        self.models: set[str] = set()  # whose parameters have paths that begin with an index
+        self.models: set[IndexedModel] = set()
         self.unmeasured: Counter[str] = Counter()  # sentences, and in how many calls
         self._logs = logs
         self._stop = stop
@@ -97,7 +97,7 @@ class WatchedBackwards:
         backward = backward_line(graph)
         self.opaque.update(opaque_parts(graph))
         self.custom.update(custom_functions(graph))
-        self.models.update(models_with_indices(graph))
+        self.models.update(models_with_indices(graph, backward))
         release_wrappers()  # those held only by us
         self._before.release()
         earlier = self._before.earlier_call(walked, call)

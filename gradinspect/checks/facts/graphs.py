@@ -80,6 +80,8 @@ class FirstNonfinite(Record, frozen=True, kw_only=True):
 
     op: str  # "div"
     is_nan: bool
+    number: int = 1  # among the calls of it on its line, in the order in which they were made
+    num_alike: int = 1  # those calls
     made: Frame | None = None
     masked: Frame | None = None  # where what is not finite is multiplied by 0
 

@@ -271,3 +271,9 @@ def test_a_transformer_of_twelve_blocks_stays_small() -> None:
     page = render_html(graph(*nodes, *leaves, modules=tuple(modules), frames=frames, storages=storages))
 
     assert len(page.encode()) < 400_000
+
+
+@pytest.mark.parametrize("name", ["page.css", "side_page/sides.css", "step.css"])
+def test_a_printed_page_has_a_margin_of_its_own(name: str) -> None:
+    """A PDF of a browser without a window has none otherwise."""
+    assert "@page { margin: 1.2cm; }" in (ASSETS / name).read_text()

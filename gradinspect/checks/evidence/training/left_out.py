@@ -13,7 +13,8 @@ a layer behind one that learns, if twice as much of the model is trained as is n
 types of layers leave such parameters out.
 
 Of several optimizers, one that steps after the backward call that reaches a model should have it, or the second of two
-that hold the same parameters. To which of them a part of a model belongs is not known.
+that hold the same parameters. To which of them a part of a model belongs is not known, unless the others are gone, as
+when models are trained one after the other.
 """
 
 import sys
@@ -109,11 +110,12 @@ def _optimizer_for(
     part: _Part, stepping: Sequence[SeenOptimizer], trained: Sequence[UsedParameter]
 ) -> SeenOptimizer | None:
     """Return the optimizer that should have a model. NOTE [Left out on purpose]."""
-    if len(stepping) == 1:
-        return stepping[0]
+    living = [one for one in stepping if one.optimizer() is not None] or stepping
+    if len(living) == 1:
+        return living[0]
     lines = {one.backward for one in part.parameters if part.is_whole} - {None}
     after = {id(one.tensor()) for one in trained if one.stepped_after in lines}
-    return next((one for one in stepping if one.holds() & after), None)
+    return next((one for one in living if one.holds() & after), None)
 
 
 def _is_set_aside(one: UsedParameter, lines: Collection[int | None]) -> bool:

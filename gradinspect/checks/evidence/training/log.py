@@ -459,14 +459,19 @@ class TrainingLog:
 
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}
-        then = (one for key, one in self._unheld_then if one.parameter.is_forgotten or key not in held)
+        then = (
+            one
+            for key, one in self._unheld_then
+            if one.parameter.is_forgotten or key not in held or self._has_lost_its_id(one)
+        )
         anew = (*self._anew.found(), *self._rebound())
         found = {one.key: one for one in (*anew, *then, *self._unheld_now())}.values()
 
-        def cause(one: Unheld) -> tuple[str, str, int]:
+        def cause(one: Unheld) -> tuple[str, str, int, int]:
             where = "" if one.kind in ("remade", "group", "unfrozen", "rebound") else one.where
             is_one = one.frame is None or one.kind == "container"  # whose parts may be made on several lines
-            return one.kind, where, -1 if is_one or one.frame is None else one.frame
+            created = -1 if one.optimizer.created is None else one.optimizer.created
+            return one.kind, where, -1 if is_one or one.frame is None else one.frame, created
 
         for _, group in groupby(sorted(found, key=cause), key=cause):
             some = list(group)
@@ -479,6 +484,12 @@ class TrainingLog:
                 optimizer=first.optimizer.name, created=self._frame(first.optimizer.created),
                 made=self._made_together(some), backward=self._frame(first.parameter.backward),
             )  # fmt: skip
+
+    def _has_lost_its_id(self, one: Unheld) -> bool:
+        """Return whether a parameter that no step has changed is gone, and its id is that of another one by now."""
+        gone = one.parameter
+        is_known = any(other is gone for other in self._gradients.parameters())
+        return gone.tensor() is None and gone.step is None and not is_known
 
     def _made_together(self, some: Sequence[Unheld]) -> Frame | None:
         """Return the line that made parameters; that of what holds them, if several lines did."""

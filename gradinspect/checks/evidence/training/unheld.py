@@ -46,8 +46,11 @@ class Unheld(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int | None]:
-        """What is reported once: a name, or without one what a line makes."""
-        return (self.parameter.name, None) if self.parameter.name else (self.where, self.frame)
+        """What is reported once: a name in the graphs of one line, or without a name what a line makes.
+
+        Models that are trained one after the other, each in its own function, have parameters of the same names.
+        """
+        return (self.parameter.name, self.parameter.backward) if self.parameter.name else (self.where, self.frame)
 
 
 def unheld(
@@ -61,7 +64,8 @@ def unheld(
     """Yield the parameters that no optimizer holds.
 
     Args:
-        reached: Those that backward calls reached.
+        reached: Those that backward calls reached. One that no step has changed was in no optimizer that is gone: it
+            may have the id of a tensor that is gone as well.
         roots: The outermost modules that were called.
         optimizers: All of them.
         registrations: When modules and parameters became part of their modules.
@@ -69,12 +73,13 @@ def unheld(
         pass_over: Counts what is not looked at.
     """
     held = {key for one in optimizers for key in one.holds()}
+    held_now = {key for one in optimizers if one.optimizer() is not None for key in one.holds()}
     usual = set[tuple[int, int]]().union(*(one.readers for one in reached if id(one.tensor()) in held))
     left = {
         id(tensor): one
         for one in reached
         if (tensor := one.tensor()) is not None
-        and (id(tensor) not in held or one.is_forgotten)
+        and (id(tensor) not in (held_now if one.step is None else held) or one.is_forgotten)
         and tensor.requires_grad
         and one.readers <= usual
     }

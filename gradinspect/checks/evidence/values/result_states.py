@@ -126,9 +126,13 @@ class ResultStates:
         if not bad:
             return None
         number, masked = self._behind_nan(calls, min(bad)), min(self.masked & behind, default=None)
+        of_line = calls[number].name, calls[number].frame
+        alike = sorted({number, *(call for call in behind if (calls[call].name, calls[call].frame) == of_line)})
         return FirstNonfinite(
             op=calls[number].name.strip("_"),
             is_nan=number in nans,
+            number=alike.index(number) + 1,
+            num_alike=len(alike),
             made=frame_of(calls[number].frame),
             masked=None if masked is None else frame_of(calls[masked].frame),
         )

@@ -12,6 +12,7 @@ from gradinspect.checks.facts.graphs import FirstNonfinite
 from gradinspect.checks.findings import Finding, Place, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule
 from gradinspect.checks.rules.gradients.gradient_causes import (
+    Cause,
     CulpritWords,
     at_line,
     culprit_finding,
@@ -26,8 +27,9 @@ from gradinspect.checks.rules.gradients.nonfinite_causes import (
     nan_operand,
     value_cause,
 )
+from gradinspect.checks.rules.gradients.written_calls import written_call
 from gradinspect.checks.rules.training.unmoved_parameters import FLOAT32
-from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, frame_of
+from gradinspect.graph import Frame, GradientStats, Graph, Node, NodeGradients, frame_of
 
 GRADIENT = Rule(
     code="GI501",
@@ -118,8 +120,9 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
         forward = node.name.partition("Backward")[0]
         why = f"The loss is not finite. The earliest saved value that is not finite: {value.label}, made by {forward}."
         is_led_back = first is not None and line_of(first.made) != line_of(frame)
-        cause = value_cause(graph, node, is_nan=value.is_nan)
-        cause = cause_of_first(graph, first) if first is not None and cause is None and not is_led_back else cause
+        own = value_cause(graph, node, is_nan=value.is_nan)
+        cause = cause_of_first(graph, first) if first is not None and own is None and not is_led_back else own
+        why += "" if first is None or is_led_back else _which(first, node, own)
         why += "" if cause is None or is_led_back else f" {cause.why}"
         masked = () if cause is None or is_led_back else cause.places
         remedy = _asked(line_of(frame)) if cause is None else at_line(cause.where or frame, cause.remedy)
@@ -143,8 +146,7 @@ def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
 def _led_back(graph: Graph, why: str, first: FirstNonfinite, otherwise: str) -> tuple[str, str]:
     """Say where what is not finite began, and what to do there, or otherwise."""
     where = line_of(first.made)
-    why += f" The first {'NaN' if first.is_nan else 'infinity'} that it was computed from was made by {first.op} at "
-    why += f"{where}."
+    why += f"{_made_by(first)} at {where}."
     if first.masked is not None and first.masked != first.made:
         why += f" {line_of(first.masked)} multiplies it by 0, which is NaN again."
         return why, f"At {line_of(first.masked)}, use torch.where(mask, x, 0.0) in place of a product with the mask."
@@ -152,6 +154,17 @@ def _led_back(graph: Graph, why: str, first: FirstNonfinite, otherwise: str) -> 
     return why + ("" if cause is None else f" {cause.why}"), (
         otherwise if cause is None else at_line(cause.where or first.made, cause.remedy)
     )
+
+
+def _made_by(first: FirstNonfinite) -> str:
+    what = "NaN" if first.is_nan else "infinity"
+    return f" The first {what} that it was computed from was made by {written_call(first)}"
+
+
+def _which(first: FirstNonfinite, node: Node, own: Cause | None) -> str:
+    """Say which of several calls on a line it was, unless the reason is that of another operator there."""
+    is_another = own is not None and operator_of(node).lower() != first.op.replace("_", "")
+    return "" if first.num_alike == 1 or is_another else f"{_made_by(first)} on that line."
 
 
 def _asked(where: str) -> str:

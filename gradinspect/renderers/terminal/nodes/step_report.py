@@ -29,6 +29,7 @@ a { color: #0b57d0; } nav { columns: 18rem; font-size: .85rem; }
 nav a { display: block; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 @media (prefers-color-scheme: dark) { body { color: #e6e6e6; background: #16181c; }
   pre { background: #1f2227; border-color: #3a3f47; } a { color: #8ab4f8; } }
+@page { margin: 1.2cm; }
 @media print { details { display: none; } pre { white-space: pre-wrap; break-inside: avoid; } }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -494,6 +494,39 @@ def test_a_layer_that_learns_later(program: Program) -> None:
     assert program.facts(UnheldParameters) == []
 
 
+def leaves_out_the_end(program: Program) -> None:
+    """Train a model whose optimizer does not hold its last layer; then both are gone."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(model[:1].parameters(), lr=0.01)
+    for _ in range(3):
+        optimizer.zero_grad()
+        program.backward(model(torch.ones(3, 2)).sum())
+        optimizer.step()
+
+
+def also_leaves_out_the_end(program: Program) -> None:
+    """Do the same on lines of its own, with a model of the same names that may have the same ids."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    optimizer = torch.optim.Adam(model[:1].parameters())
+    for _ in range(3):
+        optimizer.zero_grad()
+        program.backward(model(torch.ones(3, 2)).sum())
+        optimizer.step()
+
+
+def test_models_that_are_trained_one_after_the_other(program: Program) -> None:
+    """What is found of the first is not taken for what is found of the second, although all names are the same."""
+    with program:
+        leaves_out_the_end(program)
+        also_leaves_out_the_end(program)
+    facts = program.facts(UnheldParameters)
+
+    assert [one.names for one in facts] == [("1.weight", "1.bias")] * 2
+    assert [str(code_of(one.created)).split("(")[0] for one in facts] == [
+        "optimizer = torch.optim.SGD", "optimizer = torch.optim.Adam",
+    ]  # fmt: skip
+
+
 def test_new_parameters_are_looked_for_a_few_times(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program may make some again and again."""
     looks: list[int] = []

@@ -35,3 +35,24 @@ def test_gradients_that_the_program_reads() -> None:
     assert not are_found({(1, 2)}, {(1, 4)})
     assert not are_found(set(), {(1, 2)})
     assert not are_found({(1, 2)}, {(1, 2), (1, 4)})
+
+
+def test_an_optimizer_that_is_gone_holds_nothing_that_no_step_has_changed() -> None:
+    """The id of what it held may be that of a parameter that came later."""
+    model, gone = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    sgd = torch.optim.SGD(model[0].parameters(), lr=0.1)
+    held, left = (frozenset(map(id, layer.parameters())) for layer in model)
+    optimizers = [
+        SeenOptimizer(weakref.ref(gone), "Adam", left, num_steps=2),
+        SeenOptimizer(weakref.ref(sgd), "SGD", held, num_steps=2),
+    ]
+    del gone
+    reached = [
+        UsedParameter(weakref.ref(one), "", known_version(one), num_reached=2, first_use=number, backward=1,
+                      stepped_after=1, step=7 if number < 2 else None)
+        for number, one in enumerate(model.parameters())
+    ]  # fmt: skip
+    recorder = Recorder()
+    found = unheld(reached, [model], optimizers, Registrations(recorder), set(), recorder.errors.leave_out)
+
+    assert {id(one.parameter.tensor()) for one in found} == left

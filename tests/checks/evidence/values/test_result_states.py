@@ -53,6 +53,19 @@ def test_a_product_with_0_that_does_not_remove_a_nan_is_named() -> None:
     assert lines(first(*made)) == ("tensor", True, 0, 3)
 
 
+def test_calls_on_one_line_are_counted() -> None:
+    """Those of the same function that the loss was computed from."""
+    states, calls = ResultStates(), list[Call]()
+    made = (("log", 1.0, ()), ("log", INF, ()), ("exp", 1.0, ()), ("log", 1.0, ()), ("mul", INF, (0, 1, 2)))
+    for place, (name, value, reads) in enumerate(made):
+        calls.append(Call(f"torch.{name}", tuple(map(Read, reads)), 0 if name == "log" else place))
+        states.look(place, name, [], torch.tensor([value]))
+    found = states.first(calls, Read(4), lambda number: Frame(file="f.py", line=number or 0, code=""))
+
+    assert found is not None
+    assert (found.op, found.number, found.num_alike) == ("log", 2, 2)
+
+
 def test_infinities_on_purpose_are_none() -> None:
     """Those of a mask; nor is memory that nothing was written to."""
     assert first(("torch.Tensor.masked_fill", [-INF, 1.0], ()), ("torch.exp", [0.0, 2.0], (0,))) is None

@@ -166,8 +166,8 @@ def test_the_call_that_made_the_first_nan_is_named() -> None:
     value = NonfiniteValue(node=0, label="f32[2] with NaN")
     divided, masked = Frame(file="train.py", line=3, code="a / b"), Frame(file="train.py", line=4, code="a * m")
 
-    def led_back(op: str, **others: Frame) -> Finding:
-        first = FirstNonfinite(op=op, is_nan=True, made=divided, **others)
+    def led_back(op: str, masked: Frame | None = None) -> Finding:
+        first = FirstNonfinite(op=op, is_nan=True, made=divided, masked=masked)
         (found,) = loss_findings(NonfiniteLoss(recorded, value, BACKWARD, first=first))
         return found
 
@@ -201,6 +201,38 @@ def test_an_operator_on_the_line_of_the_loss_has_its_own_reason() -> None:
     assert log.text.endswith("made by Neg. The logarithm of 0 is infinite.")
     assert "logsigmoid() of the input" in log.remedy
     assert unknown.remedy == "Which value that train.py:7 reads is 0, negative, very large or not finite itself?"
+
+
+def test_one_of_several_calls_on_a_line_is_told_apart() -> None:
+    """On the line of the loss, and on another one."""
+    made = replace(MADE, code="loss = a.log() + b.log()")
+    recorded = graph(op("NegBackward0", 1, frame=0), leaf("w", 2), frames=(made,))
+    value = NonfiniteValue(node=0, label="the loss itself", is_nan=False)
+    here, before = (
+        next(
+            loss_findings(
+                NonfiniteLoss(
+                    recorded, value, BACKWARD,
+                    first=FirstNonfinite(op="log", is_nan=False, made=line, number=2, num_alike=2),
+                )
+            )
+        )
+        for line in (made, replace(made, line=3))
+    )  # fmt: skip
+
+    which = "The first infinity that it was computed from was made by b.log(), the 2nd of 2 calls of log"
+    assert here.text.endswith(f"made by Neg. {which} on that line. The logarithm of 0 is infinite.")
+    assert before.text.endswith(f"made by Neg. {which} at train.py:3. The logarithm of 0 is infinite.")
+
+
+def test_the_reason_of_another_operator_on_the_line_stands_alone() -> None:
+    """A division there, whatever a logarithm has made."""
+    recorded = graph(op("DivBackward0", 1, 2, frame=0), leaf("v", 2), leaf("w", 2), frames=(MADE,))
+    value = NonfiniteValue(node=0, label="f32[2] with Inf", is_nan=False)
+    first = FirstNonfinite(op="log", is_nan=False, made=MADE, number=2, num_alike=2)
+    (found,) = loss_findings(NonfiniteLoss(recorded, value, BACKWARD, first=first))
+
+    assert found.text.endswith("made by Div. Division by 0 is infinite.")
 
 
 def test_a_value_from_outside_is_asked_about() -> None:
