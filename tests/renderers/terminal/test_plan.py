@@ -79,6 +79,20 @@ def test_a_plan_that_fits_comes_with_its_code() -> None:
     assert "       7 gradients compared, all bit-equal to those of the plain run\n" in text
 
 
+def test_what_changes_the_meaning_of_the_figures_is_above_them() -> None:
+    """As what the step is, if the program makes none; what is not counted is below."""
+    search = FoundPlans(limit=3000, plain=PLAIN, fitting=(BEST,), lowest=BEST, num_runs=5)
+    report = PlanReport(
+        source="a.py", torch_version="2.13", search=search, notes=("It is made up.",), not_counted=("x",),
+        roots=(NamedPlace(name="net", after="a.py:12", code="net = GPT()", indent=0),),
+    )  # fmt: skip
+    lines = [line.plain for line in PlanPage(width=80).lines(report)]
+
+    assert lines[1] == "  It is made up."
+    assert lines.count("  It is made up.") == 1
+    assert lines.index("Not counted: x.") > lines.index("what to do")
+
+
 def test_where_nothing_fits_the_first_line_says_why() -> None:
     """What runs at the lowest peak, and where; the code of that plan is there all the same."""
     text = page(1000)

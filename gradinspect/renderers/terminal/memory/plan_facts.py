@@ -53,12 +53,11 @@ def moving(outcome: PlanOutcome) -> str:
 
 
 def notes_of(report: PlanReport) -> Iterator[str]:
-    """Say what the figures count, and what they leave out."""
+    """Say what was not tried, and what the figures leave out."""
     if report.search.fitting:
         yield from search_notes(report)
     yield from report.search.refused
     yield from map(held_sentence, report.held)
-    yield from report.notes
     not_counted = [_SHORT.get(what, what) for what in report.not_counted if what != _OF_RANKS]
     if report.search.fitting and not_counted:  # else it would come on top
         yield f"Not counted: {', '.join(not_counted)}."
