@@ -90,7 +90,7 @@ class StepPeak(Record, frozen=True):
     peak_bytes: int
     at: Origin
     end_bytes: int  # alive when the step had ended
-    held_bytes: int = 0  # alive when its backward began
+    backward_bytes: int = 0  # alive when its backward began: also weights, gradients and the state of optimizers
 
 
 class CurvePoint(Record, frozen=True):

@@ -19,11 +19,11 @@ from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.renderers.terminal.memory.plan import PlanPage
 
-PLAIN = PlanOutcome(plan=Plan(), peak_bytes=4096, held_bytes=3072, flops=100)
+PLAIN = PlanOutcome(plan=Plan(), peak_bytes=4096, backward_bytes=3072, flops=100)
 BEST = PlanOutcome(
     plan=Plan(changes=(Checkpoint(root=0, paths=("h.0", "h.1"), class_name="Block", num_alike=4),)),
     peak_bytes=2048,
-    held_bytes=1024,
+    backward_bytes=1024,
     flops=116,
     at=Origin(step=2, phase="backward", node="MmBackward0", module="lm_head", line="model.py:88"),
 )
@@ -66,7 +66,7 @@ def test_a_plan_that_fits_comes_with_its_code() -> None:
 
     assert text.startswith("It fits with a change: peak 2.0 KiB instead of 4.0 KiB, limit 2.9 KiB, train.py\n")
     assert (
-        "\nsaves  2.0 KiB of the peak, 50%; 2.0 KiB less is held as backward begins\n"
+        "\nsaves  2.0 KiB of the peak, 50%; 2.0 KiB less is alive as backward begins\n"
         "costs  16% more FLOPs; gradients stay bit-equal\ntried  peak 2.0 KiB"
     ) in text
     assert (

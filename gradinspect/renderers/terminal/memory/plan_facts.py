@@ -33,9 +33,9 @@ _ROUNDING = (  # by `rounding_of`
 def saving(plain: PlanOutcome, outcome: PlanOutcome) -> str:
     """Say how much is saved at the peak, and when backward begins."""
     saved = plain.peak_bytes - outcome.peak_bytes
-    held = plain.held_bytes - outcome.held_bytes
+    less = plain.backward_bytes - outcome.backward_bytes
     share = f", {saved / plain.peak_bytes:.0%}" if plain.peak_bytes else ""
-    begins = f"; {format_bytes(held)} less is held as backward begins" if held > 0 else ""
+    begins = f"; {format_bytes(less)} less is alive as backward begins" if less > 0 else ""
     return f"{format_bytes(saved)} of the peak{share}{begins}"
 
 
