@@ -67,7 +67,7 @@ def alone(kind: str, size: int, rank: int, backend: str = "gloo") -> dict[str, A
 
 def figures_of(memory: dict[str, Any]) -> list[Sequence[int]]:
     """Return the bytes at the peak, of each step at its peak, when its backward began, and at its end."""
-    steps = [(step["peak_bytes"], step["held_bytes"], step["end_bytes"]) for step in memory["steps"]]
+    steps = [(step["peak_bytes"], step["backward_bytes"], step["end_bytes"]) for step in memory["steps"]]
     return [(memory["peak_bytes"],), *steps]
 
 

@@ -90,7 +90,7 @@ class StepPeak(Record, frozen=True):
     peak_bytes: int
     at: Origin
     end_bytes: int  # alive when the step had ended
-    held_bytes: int = 0  # alive when its backward began
+    backward_bytes: int = 0  # alive when its backward began: also weights, gradients and the state of optimizers
 
 
 class CurvePoint(Record, frozen=True):
@@ -335,7 +335,8 @@ def _folded_modules(memory: StepMemory, rows: Sequence[AliveRow], depth: int) ->
     for row in rows:
         label = _outer(row.made, depth, model)
         if row.kind in {"parameter", "buffer"}:
-            parameters.setdefault(label, {})[row.name.rpartition(f"{label}.")[2]] = row.num_bytes
+            path = _cut(row.made.module, depth)  # the label of `0.up` is `model.0.up`
+            parameters.setdefault(label, {})[row.name.rpartition(f"{path}.")[2]] = row.num_bytes
 
     def look(group: PeakGroup) -> tuple[object, ...]:
         own = parameters.get(group.label)

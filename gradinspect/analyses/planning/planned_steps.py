@@ -62,7 +62,7 @@ def outcome_of(plan: Plan, steps: PlannedSteps) -> PlanOutcome:
     return PlanOutcome(
         plan=plan,
         peak_bytes=needed_bytes(steps.memory),
-        held_bytes=0 if last is None else last.held_bytes,
+        backward_bytes=0 if last is None else last.backward_bytes,
         flops=steps.flops,
         moved_bytes=steps.moved_bytes,
         at=steps.memory.at,

@@ -56,7 +56,7 @@ class PlanOutcome(Record, frozen=True):
 
     plan: Plan
     peak_bytes: int = 0
-    held_bytes: int = 0  # after forward
+    backward_bytes: int = 0  # alive as backward begins
     flops: int = 0
     moved_bytes: int = 0  # to the CPU and back, in one step
     at: Origin | None = None  # the moment of the peak

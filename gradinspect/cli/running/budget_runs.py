@@ -44,7 +44,7 @@ class _Seen(NamedTuple):
     """A whole step."""
 
     steps: PlannedSteps
-    held_bytes: int  # when backward begins
+    backward_bytes: int  # alive when backward begins
     peak_bytes: int  # of forward and backward
 
 
@@ -59,7 +59,7 @@ def _without(runs: ForkedRuns, request: Request) -> tuple[UnchangedRun, ...]:
         eager = _seen(runs, request, NO_CHANGE)
     except (GradInspectError, ScriptFailedError) as error:
         return (UnchangedRun(what=EAGER, kept_bytes=kept, problem=_why(error)),)
-    other = eager.held_bytes - kept  # weights, and what the program holds itself: the same under a plan
+    other = eager.backward_bytes - kept  # weights, and what the program holds itself: the same under a plan
     own = _checkpointed_paths(graph)
     repeated = [one for one in blocks_of(eager.steps.uses) if len(one.paths) > 1]
     rows = [UnchangedRun(what=EAGER, kept_bytes=kept, peak_bytes=eager.peak_bytes - other, note=_own(repeated, own))]
@@ -110,7 +110,7 @@ def _checkpointed(runs: ForkedRuns, request: Request, block: Block, other: int) 
         seen = _seen(runs, request, Plan(changes=(block.checkpointed(block.paths),)))
     except (GradInspectError, ScriptFailedError) as error:
         return UnchangedRun(what=what, problem=_why(error))
-    return UnchangedRun(what=what, kept_bytes=seen.held_bytes - other, peak_bytes=seen.peak_bytes - other)
+    return UnchangedRun(what=what, kept_bytes=seen.backward_bytes - other, peak_bytes=seen.peak_bytes - other)
 
 
 def _why(error: Exception) -> str:
@@ -131,4 +131,4 @@ def _seen(runs: ForkedRuns, request: Request, plan: Plan) -> _Seen:
     first = steps.memory.steps[0]
     phases = ("forward", "backward")
     curve = [point.num_bytes for point in steps.memory.curve if point.step == first.number and point.phase in phases]
-    return _Seen(steps, first.held_bytes, max(curve, default=first.held_bytes))
+    return _Seen(steps, first.backward_bytes, max(curve, default=first.backward_bytes))

@@ -83,7 +83,7 @@ def find_plan(  # noqa: PLR0913  # one option for each kind of plan
         first=first,
         roots=plain.roots,
         notes=(
-            *((plain.memory.values_from,) if plain.memory.values_from else ()),
+            *filter(None, (plain.memory.made_up, plain.memory.values_from)),
             *plain.memory.notes,
             *((_ALTERNATES,) if size is not None and plain.alternates else ()),
         ),

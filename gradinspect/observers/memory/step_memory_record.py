@@ -88,7 +88,7 @@ def _on_device(ledger: Ledger, origins: "_Origins") -> DeviceSteps:
             peak_bytes=of_step.num_bytes,
             at=origins.moment(of_step.maker),
             end_bytes=ledger.end_bytes.get(step, ledger.num_bytes),
-            held_bytes=ledger.held_bytes.get(step, 0),
+            backward_bytes=ledger.backward_bytes.get(step, 0),
         )
         for step, of_step in sorted(ledger.step_peaks.items())
         if 0 < step <= ledger.num_steps

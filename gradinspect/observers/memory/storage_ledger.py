@@ -93,7 +93,7 @@ class Ledger:
         self.step_peaks: dict[int, Peak] = {}
         self.end_bytes: dict[int, int] = {}  # after each step
         # of each step, when backward begins; the most, if it does so several times
-        self.held_bytes: dict[int, int] = {}
+        self.backward_bytes: dict[int, int] = {}
         self.is_open = True
         self._births = 0
         self._peak_birth = 0
@@ -169,7 +169,7 @@ class Ledger:
             self.allocator.give_back(block)
 
     def reach(self, maker: StorageMaker) -> None:
-        """Go on to a part of a step: steps before it have ended, and what is alive when backward begins is held."""
+        """Go on to a part of a step: steps before it have ended, and what is alive when backward begins is kept."""
         if self.is_open and maker.step != self._step:
             self.end_bytes[self._step] = self.num_bytes
             self._step = maker.step
@@ -177,7 +177,7 @@ class Ledger:
             if self.is_open and self.num_bytes:  # it may be that nothing is made here in this step
                 self.step_peaks[maker.step] = Peak(self.num_bytes, maker)
         if self.is_open and maker.phase == "backward" and self._phase == "forward":
-            self.held_bytes[maker.step] = max(self.num_bytes, self.held_bytes.get(maker.step, 0))
+            self.backward_bytes[maker.step] = max(self.num_bytes, self.backward_bytes.get(maker.step, 0))
         if self.allocator is not None and maker.phase != self._phase:
             self.allocator.catch_up()
         self._phase = maker.phase

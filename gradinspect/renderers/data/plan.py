@@ -65,7 +65,7 @@ def _plan(report: PlanReport, outcome: PlanOutcome, *, is_tried: bool) -> dict[s
         "changes": [_change(change) for change in outcome.plan.changes],
         "peak_bytes": outcome.peak_bytes,
         "on": outcome.on or None,
-        "held_bytes": outcome.held_bytes,
+        "backward_bytes": outcome.backward_bytes,
         "moved_bytes": outcome.moved_bytes,
         "flops_ratio": flops_ratio(outcome, report.search.plain),
         "num_changes": outcome.plan.num_changes,

@@ -1,6 +1,6 @@
 // The memory of whole steps: the curve, and who is alive at the moment that is chosen.
 
-const { title, figures, notes, left, margin, top, height, kinds, devices } = JSON.parse(byId('graph').textContent);
+const { title, figures, notes, left_out: leftOut, left, margin, top, height, kinds, devices } = JSON.parse(byId('graph').textContent);
 const MAX_ROWS = 60;
 const slider = byId('place');
 const chooser = byId('device');
@@ -10,6 +10,7 @@ const head = (...names) => html('tr', {}, ...names.map((text, place) => html('th
 byId('title').textContent = title;
 byId('figures').textContent = figures;
 byId('notes').textContent = notes;
+byId('left-out').textContent = leftOut;
 let curve;
 let here;
 let right;

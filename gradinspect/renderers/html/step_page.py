@@ -33,11 +33,12 @@ WIDTHS: Final = (WIDTH, 400)  # of the curve, on a wide screen and on a phone
 def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
     """Write the page."""
     of_limit = "" if limit is None else f", limit {format_beside(limit, memory.peak_bytes)}"
-    notes = (memory.made_up, *memory.notes, f"Not counted: {', '.join(memory.not_counted)}.")
+    notes = (memory.made_up, memory.values_from, *memory.notes)
     page = {
         "title": escape_control(memory.source),
         "figures": escape_control(f"peak {peak_of(memory, limit)}{of_limit}, torch {memory.torch_version}"),
         "notes": escape_control(" ".join(filter(None, notes))),
+        "left_out": f"Not counted: {', '.join(memory.not_counted)}.",
         "left": LEFT,
         "margin": MARGIN,
         "top": TOP,

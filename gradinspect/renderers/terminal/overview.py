@@ -46,6 +46,7 @@ from gradinspect.units import format_bytes, format_calls, format_count, format_h
 LABEL_CELLS: Final = 11
 MAX_HOLDERS: Final = 3
 MAX_FINDINGS: Final = 3
+MAX_FINDING_LINES: Final = 4  # of all that are shown
 MAX_CALLS: Final = 3  # on other lines
 MAX_CALL: Final = 48  # cells for each
 MAX_NOTES: Final = 2
@@ -183,11 +184,20 @@ class OverviewPage(Page):
         else:
             yield f"No problems found in {calls}, but not all was looked at."
         own = {file.name for file in found.files}
-        for finding in found.findings[:MAX_FINDINGS]:
-            yield f"{GAP}{_headline(finding, own)}"
+        shown = found.findings[:MAX_FINDINGS]
+        for finding in shown:
+            yield from self._finding(_headline(finding, own), MAX_FINDING_LINES // len(shown))
         if len(found.findings) > MAX_FINDINGS:
             yield f"{GAP}{len(found.findings) - MAX_FINDINGS:,} more"
         yield from found.notes[: MAX_NOTES if not found.findings else 0]
+
+    def _finding(self, headline: str, num_lines: int) -> Iterator[str]:
+        """Yield a headline in a few lines; what has no room is at its end."""
+        room = self.width - LABEL_CELLS - len(GAP)
+        lines = wrap(self.visible(headline), room, subsequent_indent=2 * GAP, break_on_hyphens=False)
+        last = " ".join([lines[num_lines - 1], *map(str.strip, lines[num_lines:])]) if lines[num_lines:] else ""
+        shown = [*lines[: num_lines - 1], cut_end(last, room, self.ellipsis)] if last else lines
+        yield from (f"{GAP}{line}" for line in shown)
 
     def _gradients(self, graph: Graph) -> Iterator[str]:
         if graph.gradients is None:

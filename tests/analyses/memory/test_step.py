@@ -133,6 +133,13 @@ def test_equal_blocks_are_one_row_whatever_their_sizes() -> None:
     assert labels(*blocks, *others) == [("net.h.0-49", 1525, 50), ("net.tail.0-1", 6, 2)]
 
 
+def test_equal_blocks_in_a_model_of_numbers_are_one_row() -> None:
+    """`0.up` is shown as `model.0.up`, and its parameters are named by the path."""
+    parts = [parameter(f"{n}.{part}", "weight", size) for n in range(3) for part, size in (("up", 5), ("down", 4))]
+
+    assert labels(*parts) == [("model.0-2.up", 15, 3), ("model.0-2.down", 12, 3)]
+
+
 def test_modules_with_other_parameters_are_no_equal_blocks() -> None:
     """A norm between linear layers has a weight as large as its bias; one without a bias has another name."""
     linear = [

@@ -41,7 +41,7 @@ def test_a_step_goes_on_where_nothing_is_made() -> None:
     ledgers.begin(2, FORWARD._replace(step=2))
     device = ledgers.of_devices["sim:0"]
 
-    assert device.held_bytes == {1: 70}
+    assert device.backward_bytes == {1: 70}
     assert device.end_bytes[1] == 70
     assert {step: peak.num_bytes for step, peak in device.step_peaks.items()} == {1: 70, 2: 70}
 

@@ -99,6 +99,8 @@ def look_at(page: Any) -> None:
     moment, alive = page.locator("#moment"), page.locator("#alive")
 
     assert page.locator("#title").inner_text() == "<b>train</b>.py"
+    assert page.locator("header #notes").inner_text() == "A note."
+    assert page.locator("#left-out").inner_text().startswith("Not counted: ")
     assert moment.inner_text() == "backward of step 1: 7.0 KiB alive, the peak"
     assert "<i>weight" in alive.inner_text()
     assert "aten.mm ×2" in alive.inner_text()

@@ -167,7 +167,7 @@ def _one_row(lines: Iterator[Text], width: int) -> Text:
 
 def _planned(names: Sequence[str], width: int) -> list[Text]:
     """The rows of plans that each change one module."""
-    plain = PlanOutcome(plan=Plan(), peak_bytes=4096, held_bytes=3072, flops=100)
+    plain = PlanOutcome(plan=Plan(), peak_bytes=4096, backward_bytes=3072, flops=100)
     plans = [replace(plain, plan=Plan(changes=(Checkpoint(root=0, paths=(name,), class_name="Block", num_alike=1),)),
                      peak_bytes=2048) for name in names]  # fmt: skip
     roots, rows = (NamedPlace(name="net", after="train.py:12", code="net = GPT()", indent=0),), list[Text]()

@@ -120,9 +120,9 @@ memory     8 B held
              (no line recorded)          8 B  100%
            gradinspect memory train.py
 check      4 findings in 2 backward calls:
-             GI101  train.py:33  a title a ti…e a title a title a title a title \n\
-             GI301  train.py:33  a title a ti…e a title a title a title a title \n\
-             GI302  train.py:33  a title a ti…e a title a title a title a title \n\
+             GI101  train.py:33  a title a title a title a title a title a titl…
+             GI301  train.py:33  a title a title a title a title a title a titl…
+             GI302  train.py:33  a title a title a title a title a title a titl…
              1 more
            gradinspect check train.py
 gradients  Not measured: backward did not run to its end.
@@ -130,6 +130,18 @@ gradients  Not measured: backward did not run to its end.
 peak       No.
            gradinspect fit train.py
 """)
+
+
+def test_a_single_finding_is_there_whole() -> None:
+    """No word is lost where there is room for it below."""
+    found = Overview(source="train.py", graph=product_plus_two(), findings=checked("GI101"), no_memory="No.")
+    lines = text(found).splitlines()
+    first = next(place for place, line in enumerate(lines) if "GI101" in line)
+
+    assert [line.strip() for line in lines[first : first + 2]] == [
+        "GI101  train.py:33  a title a title a title a title a title a title",
+        "a title a title a title",
+    ]
 
 
 def test_backward_calls_on_other_lines_are_named() -> None:

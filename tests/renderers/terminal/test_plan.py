@@ -19,11 +19,11 @@ from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.renderers.terminal.memory.plan import PlanPage
 
-PLAIN = PlanOutcome(plan=Plan(), peak_bytes=4096, held_bytes=3072, flops=100)
+PLAIN = PlanOutcome(plan=Plan(), peak_bytes=4096, backward_bytes=3072, flops=100)
 BEST = PlanOutcome(
     plan=Plan(changes=(Checkpoint(root=0, paths=("h.0", "h.1"), class_name="Block", num_alike=4),)),
     peak_bytes=2048,
-    held_bytes=1024,
+    backward_bytes=1024,
     flops=116,
     at=Origin(step=2, phase="backward", node="MmBackward0", module="lm_head", line="model.py:88"),
 )
@@ -66,7 +66,7 @@ def test_a_plan_that_fits_comes_with_its_code() -> None:
 
     assert text.startswith("It fits with a change: peak 2.0 KiB instead of 4.0 KiB, limit 2.9 KiB, train.py\n")
     assert (
-        "\nsaves  2.0 KiB of the peak, 50%; 2.0 KiB less is held as backward begins\n"
+        "\nsaves  2.0 KiB of the peak, 50%; 2.0 KiB less is alive as backward begins\n"
         "costs  16% more FLOPs; gradients stay bit-equal\ntried  peak 2.0 KiB"
     ) in text
     assert (
@@ -77,6 +77,20 @@ def test_a_plan_that_fits_comes_with_its_code() -> None:
     assert text.endswith('        checkpoint_modules(self.net, ["h.0", "h.1"])')
     assert "       a step took 1.25 to 1.5 s, a plain one 1 s, on this machine\n" in text
     assert "       7 gradients compared, all bit-equal to those of the plain run\n" in text
+
+
+def test_what_changes_the_meaning_of_the_figures_is_above_them() -> None:
+    """As what the step is, if the program makes none; what is not counted is below."""
+    search = FoundPlans(limit=3000, plain=PLAIN, fitting=(BEST,), lowest=BEST, num_runs=5)
+    report = PlanReport(
+        source="a.py", torch_version="2.13", search=search, notes=("It is made up.",), not_counted=("x",),
+        roots=(NamedPlace(name="net", after="a.py:12", code="net = GPT()", indent=0),),
+    )  # fmt: skip
+    lines = [line.plain for line in PlanPage(width=80).lines(report)]
+
+    assert lines[1] == "  It is made up."
+    assert lines.count("  It is made up.") == 1
+    assert lines.index("Not counted: x.") > lines.index("what to do")
 
 
 def test_where_nothing_fits_the_first_line_says_why() -> None:

@@ -41,13 +41,15 @@ def test_the_first_line_says_whether_it_fits() -> None:
     assert page(2**21)[0] == "It does not fit: peak 3.0 MiB (predicted), limit 2.0 MiB, train.py"
 
 
-def test_the_moment_comes_next_and_what_is_not_counted_last() -> None:
-    """Phase, module, node and operator, then the line; one sentence at the end."""
+def test_the_moment_comes_next_then_notes_and_what_is_not_counted_last() -> None:
+    """Phase, module, node and operator, then the line, and what changes the meaning of the figures; then these."""
     lines = page(None)
 
     assert lines[1] == "  backward of step 2, module body.0, MulBackward0, aten.mul.Tensor"
     assert lines[2].startswith("  train.py:5  return self.head(x) * xx")
-    assert " ".join(lines[lines.index("A note.") + 1 :]).startswith("Not counted: scratch memory inside kernels")
+    assert lines[3:5] == ["  A note.", ""]
+    assert lines.count("  A note.") == 1
+    assert " ".join(lines[-3:]).startswith("Not counted: scratch memory inside kernels")
 
 
 def test_a_line_of_a_package_is_followed_by_the_programs_own() -> None:

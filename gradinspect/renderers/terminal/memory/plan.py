@@ -54,6 +54,8 @@ class PlanPage(Page):
         search = report.search
         first = search.fitting[0] if search.fitting else search.lowest
         yield from self.paragraph(_verdict(report))
+        for note in report.notes:  # above the figures whose meaning they change
+            yield from self.paragraph(note, "  ")
         if not search.fitting:
             yield from self._paragraphs([floor_sentence(search.lowest), *search_notes(report)])
         if first.plan.changes:

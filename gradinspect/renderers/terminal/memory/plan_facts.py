@@ -33,9 +33,9 @@ _ROUNDING = (  # by `rounding_of`
 def saving(plain: PlanOutcome, outcome: PlanOutcome) -> str:
     """Say how much is saved at the peak, and when backward begins."""
     saved = plain.peak_bytes - outcome.peak_bytes
-    held = plain.held_bytes - outcome.held_bytes
+    less = plain.backward_bytes - outcome.backward_bytes
     share = f", {saved / plain.peak_bytes:.0%}" if plain.peak_bytes else ""
-    begins = f"; {format_bytes(held)} less is held as backward begins" if held > 0 else ""
+    begins = f"; {format_bytes(less)} less is alive as backward begins" if less > 0 else ""
     return f"{format_bytes(saved)} of the peak{share}{begins}"
 
 
@@ -53,12 +53,11 @@ def moving(outcome: PlanOutcome) -> str:
 
 
 def notes_of(report: PlanReport) -> Iterator[str]:
-    """Say what the figures count, and what they leave out."""
+    """Say what was not tried, and what the figures leave out."""
     if report.search.fitting:
         yield from search_notes(report)
     yield from report.search.refused
     yield from map(held_sentence, report.held)
-    yield from report.notes
     not_counted = [_SHORT.get(what, what) for what in report.not_counted if what != _OF_RANKS]
     if report.search.fitting and not_counted:  # else it would come on top
         yield f"Not counted: {', '.join(not_counted)}."

@@ -21,6 +21,7 @@ class SizePage(Page):
     def lines(self, table: SizeTable) -> Iterator[Text]:
         """Yield the page."""
         yield from self.paragraph(_verdict(table))
+        yield from _notes(self, table)
         yield Text()
         width = max(len(table.name), *(len(str(row.size)) for row in table.rows))
         yield Text(f"  {self.visible(table.name):>{width}}{'peak':>14}", "bold")
@@ -29,7 +30,7 @@ class SizePage(Page):
             what = f"{format_beside(row.peak_bytes, table.limit):>14}{verdict}" if not row.failure else "  "
             yield Text(self.fit(f"  {row.size:>{width}}{what}{row.failure}", self.width))
         yield Text()
-        yield from _below(self, table)
+        yield from self.paragraph(f"Not counted: {', '.join(table.not_counted)}.")
 
 
 class PairPage(Page):
@@ -42,6 +43,7 @@ class PairPage(Page):
         limit = table.limit
         if limit is None:
             yield from self.paragraph(f"Peaks by {table.names[0]} and {table.names[1]}, {table.source}")
+            yield from _notes(self, table)
             yield Text()
             yield Text(f"  {'':>{width}}  {second}")
             numbers = "".join(f"{row.size:>{CELL}}" for row in table.rows[0].rows)
@@ -51,19 +53,20 @@ class PairPage(Page):
                 yield Text(f"  {row.number:>{width}}{peaks}")
         else:
             yield from self.paragraph(_pair_verdict(table, limit))
+            yield from _notes(self, table)
             yield Text()
             wide = max(CELL, len(second) + len("  largest "))
             yield Text(f"  {first:>{width}}{f'largest {second}':>{wide}}{'peak':>{CELL}}  the next larger one", "bold")
             for row in table.rows:
                 yield Text(self.fit(f"  {row.number:>{width}}{_largest(row, wide, limit)}", self.width))
         yield Text()
-        yield from _below(self, table)
+        yield from self.paragraph(f"Not counted: {', '.join(table.not_counted)}.")
 
 
-def _below(page: Page, table: SizeTable | PairTable) -> Iterator[Text]:
+def _notes(page: Page, table: SizeTable | PairTable) -> Iterator[Text]:
+    """Say what changes the meaning of the figures, above them."""
     for note in table.notes:
-        yield from page.paragraph(note)
-    yield from page.paragraph(f"Not counted: {', '.join(table.not_counted)}.")
+        yield from page.paragraph(note, "  ")
 
 
 def _largest(row: PairRow, width: int, limit: int) -> str:

@@ -59,6 +59,8 @@ class StepMemoryPage(Page):
         yield from self.paragraph(memory.values_from, "  ")
         first, *others = by_device(memory)
         yield from self._moment(memory, first, limit)
+        for note in memory.notes:  # above the figures whose meaning they change
+            yield from self.paragraph(note, "  ")
         if limit is not None and memory.peak_bytes > limit:
             yield from self._room(memory, limit)
         if others:
@@ -72,8 +74,6 @@ class StepMemoryPage(Page):
                 yield from self._device(other, by, choice, f" on {other.on}")
         yield from self._collectives(memory, choice.top)
         yield Text()
-        for note in memory.notes:
-            yield from self.paragraph(note)
         yield from self.paragraph(f"Not counted: {', '.join(memory.not_counted)}.")
 
     def _moment(self, memory: StepMemory, one: StepMemory, limit: int | None) -> Iterator[Text]:
