@@ -131,6 +131,21 @@ def test_commands_that_go_wrong_say_so(product: Path) -> None:
     assert done.stdout.endswith(END)
 
 
+@pytest.mark.parametrize("what", ["0", "#0", "Sum", "Sum*", "product.py:5"])
+def test_until_refuses_what_has_run(product: Path, what: str) -> None:
+    """It would run to the end."""
+    done = step(product, "step", f"until {what}")
+
+    assert done.returncode == 2
+    assert "has run already." in done.stderr
+    assert "Backward is done" not in done.stdout
+
+
+def test_list_begins_at_the_loss(product: Path) -> None:
+    """Before the first step."""
+    assert ">    5  loss = y.sum()" in step(product, "list", "c").stdout
+
+
 @pytest.mark.parametrize("what", ["2", "#2", "w", "w*", "product.py:4"])
 def test_until_stops_once_at_what_a_breakpoint_may_name(product: Path, what: str) -> None:
     """A node, a parameter or a line; and an expression needs no command."""

@@ -116,6 +116,7 @@ class Breakpoint(NamedTuple):
 
     text: str  # as the user wrote it
     hits: Callable[[Step], bool]
+    nodes: Collection[int] | None = None  # all that it can hit; None: what a gradient looks like decides
 
 
 _SHAPE = re.compile(r"\[?\s*(\d+|\*)(\s*[,x]\s*(\d+|\*))*\s*,?\s*\]?")
@@ -128,28 +129,29 @@ def parse_breakpoint(text: str, graph: Graph) -> Breakpoint:
         GradInspectError: Nothing in the graph has this name.
     """
     word = text.strip()
-    return Breakpoint(word, _condition(word, graph))
+    looks = _looks(word)
+    if looks is not None:
+        return Breakpoint(word, looks)
+    nodes = _nodes(word, graph)
+    return Breakpoint(word, lambda step: step.node in nodes, nodes)
 
 
-def _condition(word: str, graph: Graph) -> Callable[[Step], bool]:
+def _looks(word: str) -> Callable[[Step], bool] | None:
+    """Return the condition on gradients that a word stands for; None: it names nodes."""
     if word in {"nan", "inf"}:
         return turns_nonfinite
     if word == "zero":
         return turns_zero
+    return _has_shape(tuple(re.findall(r"\d+|\*", word))) if _SHAPE.fullmatch(word) else None
+
+
+def _nodes(word: str, graph: Graph) -> Collection[int]:
     file, colon, line = word.rpartition(":")
     number = parse_whole(line)
-    if number is not None and colon:
-        return _on_line(graph, file, number)
-    if _SHAPE.fullmatch(word):
-        return _has_shape(tuple(re.findall(r"\d+|\*", word)))
-    return _one_of(named_nodes(word, graph))
+    return _on_line(graph, file, number) if number is not None and colon else named_nodes(word, graph)
 
 
-def _one_of(nodes: Collection[int]) -> Callable[[Step], bool]:
-    return lambda step: step.node in nodes
-
-
-def _on_line(graph: Graph, file: str, line: int) -> Callable[[Step], bool]:
+def _on_line(graph: Graph, file: str, line: int) -> Collection[int]:
     frames = {
         index
         for index, frame in enumerate(graph.frames)
@@ -160,7 +162,7 @@ def _on_line(graph: Graph, file: str, line: int) -> Callable[[Step], bool]:
         raise GradInspectError(
             f"No node was made at '{file}:{line}'.", "See the lines with 'where' or gradinspect trace."
         )
-    return _one_of(nodes)
+    return nodes
 
 
 def _has_shape(wanted: Sequence[str]) -> Callable[[Step], bool]:

@@ -48,6 +48,11 @@ class SavedRow(Record, frozen=True, kw_only=True):
     kept_by_eager: KeptByEager | None = None  # of a tensor inside a compiled node
     shown_origin: str | None = None  # origin_name as it is shown: "model.4.weight" for "4.weight"
 
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a tensor of no dimension, such as the `total_weight` of a loss: `f32[]`."""
+        return self.kind == "tensor" and "[]" in self.value
+
 
 class SavedFilter(Record, frozen=True, kw_only=True):
     """Which rows to keep; all filters that are set must hold. They are shell patterns: `*`, `?`, `[...]`."""
@@ -93,7 +98,7 @@ class AlikeRows(NamedTuple):
     odd_one: OddOne | None = None  # the module whose tensor has far more or fewer bytes
 
 
-def folded_tensors(rows: Sequence[SavedRow], *, by_line: bool = True) -> list[AlikeRows]:
+def folded_tensors(rows: Sequence[SavedRow], *, by_line: bool = True, by_origin: bool = True) -> list[AlikeRows]:
     """Return the tensors among some rows, those of equal blocks as one row, the largest first.
 
     Rows are alike if they say the same but for sizes, in modules whose names differ in an index only; what compiled
@@ -102,16 +107,18 @@ def folded_tensors(rows: Sequence[SavedRow], *, by_line: bool = True) -> list[Al
     Args:
         rows: Of the table.
         by_line: Whether rows of different lines say different things: not where lines are not shown.
+        by_origin: The same of rows of tensors with different names, or that come from elsewhere.
     """
 
     def look(row: SavedRow) -> tuple[object, ...]:
         is_shared = row.shared_with is not None
         attribute = row.attribute if row.kept_by_eager is None else _without_index(row.attribute)
         what = row.node_name, attribute, without_numbers(row.value), row.kept_by_eager
-        return *what, row.status, row.origin, row.source if by_line else None, is_shared
+        origin = row.origin if by_origin else None
+        return *what, row.status, origin, row.source if by_line else None, is_shared
 
     tensors = (row for row in rows if row.kind == "tensor")
-    groups = alike(tensors, lambda row: (row.module, row.origin_name), look)
+    groups = alike(tensors, lambda row: (row.module, row.origin_name if by_origin else None), look)
     folded = [AlikeRows(_together(group), len(group), _odd_one(group)) for group in groups]
     return sorted(folded, key=lambda one: (-one.row.own_bytes, -(one.row.num_bytes or 0), one.row.node))
 

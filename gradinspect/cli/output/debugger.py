@@ -119,8 +119,9 @@ class Debugger(cmd.Cmd):
             point = parse_breakpoint(word if number is None else f"#{number}", graph)
         except GradInspectError as error:
             return self._refuse(error)
-        if number in self._seen:
-            return self._refuse(GradInspectError(f"#{number} has run already."))
+        if point.nodes is not None and self._seen.keys() >= set(point.nodes):  # it would run to the end
+            what = f"Every node of '{word}'" if number is None else f"#{number}"
+            return self._refuse(GradInspectError(f"{what} has run already."))
         self._stops = point.hits
         return True
 
@@ -174,11 +175,13 @@ class Debugger(cmd.Cmd):
         self._move(-1)
 
     def do_list(self, _argument: str) -> None:
-        """List (l): print the source around the line that made this node."""
-        if not self._has_run():
-            return
+        """List (l): print the source around the line that made this node.
+
+        Before the first step, this is the root, which runs first.
+        """
         graph = self._known_graph()
-        frame = graph.nodes[self._selected].frame
+        root = graph.roots[0].node if graph.roots else 0
+        frame = graph.nodes[root if self._live is None else self._selected].frame
         lines = None if frame is None else self._read_source(graph.frames[frame].file)
         if frame is None or lines is None:
             self._print([Text("This node has no source line.")])

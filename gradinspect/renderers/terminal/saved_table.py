@@ -6,7 +6,7 @@ whole columns are dropped, which the last line names, before a shape or the name
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -30,6 +30,8 @@ STYLES: Final[Mapping[str, str]] = {
 ENDS_SAY_MORE: Final = frozenset({"attribute", "module", "source"})
 RANGE: Final = re.compile(r"\d+\.\.\d+")  # of sizes
 DROPPED: Final = "dropped"
+ONLY_NUMBERS: Final = "only numbers"  # of lines that are all in one file
+TOLD_BY: Final = frozenset({"source", "origin"})  # columns in which tensors of one row of the table may differ
 Write: TypeAlias = Callable[[SavedRow], str]
 
 
@@ -59,14 +61,15 @@ STEPS: Final = (
 )  # fmt: skip
 
 
-FOLDED_STEPS: Final = (  # `module` says which of the equal blocks a row is about
+FOLDED_STEPS: Final = (  # `module` says which of the equal blocks a row is about, `source` what to change
     _Step("node", "without Backward0"), _Step("origin", "only names"), _Step("attribute", "without _saved_"),
     _Step("source", "without folders"), _Step("origin"), _Step("value", "dense", 40), _Step("status", "short"),
-    _Step("share"), _Step("node", "brief"), _Step("source"), _Step("#"), _Step("value", "without ranges", MAX_SHAPE),
-    _Step("module", "cut", 28),
+    _Step("share"), _Step("node", "brief"), _Step("#"), _Step("value", "without ranges", MAX_SHAPE),
+    _Step("source", ONLY_NUMBERS), _Step("module", "cut", 28),
     _Step("attribute", "cut", 16), _Step("module", "cut", 22), _Step("node", "cut", 16), _Step("attribute", "cut", 12),
-    _Step("attribute", "cut", 9), _Step("module", "cut", 16), _Step("node", "cut", 12), _Step("module", "cut", 12),
-    *(step for step in STEPS if step.column != "value" and step != _Step("module")), _Step("module"),
+    _Step("attribute", "cut", 9), _Step("module", "cut", 16), _Step("source"), _Step("node", "cut", 12),
+    _Step("module", "cut", 12),
+    *(step for step in STEPS if step.column not in {"value", "source"} and step != _Step("module")), _Step("module"),
     *(step for step in STEPS if step.column == "value" and step.cells and step.cells < MAX_SHAPE),
 )  # fmt: skip
 
@@ -81,9 +84,9 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
         top: How many rows at most; small ones are left out before.
     """
     page = Page(width=width, unicode=unicode)
-    folded, holding, num_shown, table = _folded_table(rows, page, top, by_line=True)
-    if "source" in table.dropped:  # rows that differ only in their line would appear twice
-        folded, holding, num_shown, table = _folded_table(rows, page, top, by_line=False)
+    folded, holding, num_shown, table = _folded_table(rows, page, top, TOLD_BY)
+    if not TOLD_BY.isdisjoint(table.dropped):  # rows that differ in nothing else would appear twice
+        folded, holding, num_shown, table = _folded_table(rows, page, top, TOLD_BY.difference(table.dropped))
     lines = table.lines()
     yield next(lines)
     for line, alike in zip(lines, holding, strict=False):
@@ -94,7 +97,7 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
     if smaller:
         num_bytes = sum(alike.row.own_bytes for alike in smaller)
         yield Text(f"{format_count(_number(smaller), 'more tensor')}, {format_bytes(num_bytes)}", "dim")
-    yield from (Text(line) for line in _total_lines(rows, width))
+    yield from (Text(line) for line in _total_lines(rows, width, table.names_sharers))
     weightless = _number([alike for alike in folded if not alike.row.own_bytes])
     others = ((weightless, "weight or shared tensor"), (len(rows) - _number(folded), "value"))
     words = [format_count(count, noun) for count, noun in others if count]
@@ -104,12 +107,16 @@ def render_folded_table(rows: Sequence[SavedRow], *, width: int = 80, unicode: b
 
 
 def _folded_table(
-    rows: Sequence[SavedRow], page: Page, top: int, *, by_line: bool
+    rows: Sequence[SavedRow], page: Page, top: int, told_by: Collection[str]
 ) -> tuple[list[AlikeRows], list[AlikeRows], int, "_Table"]:
-    """Fold the tensors: all, those that hold memory, how many of these are shown, and their table."""
-    folded = folded_tensors(rows, by_line=by_line)
-    holding = [alike for alike in folded if alike.row.own_bytes]
-    num_shown = min(top, max(ALWAYS_SHOWN, num_of_nearly_all(holding)))
+    """Fold the tensors: all, those that hold memory, how many of these are shown, and their table.
+
+    Single numbers come last, and are shown only if there is nothing else.
+    """
+    folded = folded_tensors(rows, by_line="source" in told_by, by_origin="origin" in told_by)
+    holding = sorted((alike for alike in folded if alike.row.own_bytes), key=lambda alike: alike.row.is_scalar)
+    num_large = sum(not alike.row.is_scalar for alike in holding) or len(holding)
+    num_shown = min(top, num_large, max(ALWAYS_SHOWN, num_of_nearly_all(holding)))
     shown = [_with_times(alike, page.times_sign) for alike in holding[:num_shown]]
     hidden = frozenset({"status"}) if all(row.status in {None, "live"} for row in shown) else frozenset[str]()
     table = _Table(shown, sum(row.own_bytes for row in rows), page, FOLDED_STEPS, ALWAYS - hidden)
@@ -138,7 +145,7 @@ def render_saved_table(
     if left_out:
         rest = format_bytes(sum(row.own_bytes for row in left_out))
         yield Text(f"{format_count(len(left_out), 'more row')}, {rest}", "dim")
-    yield from (Text(line) for line in _total_lines(rows, width))
+    yield from (Text(line) for line in _total_lines(rows, width, table.names_sharers))
     yield from table.last_lines()
 
 
@@ -175,6 +182,7 @@ class _Table:
         self._different = [first[number] for number in range(len(said))]
         self._last = [max(rows, key=lambda row: row.node)] if rows else []
         self._classes = brief_classes(row.node_name for row in self._different)
+        self._only_file = _only_file(self._different)
         self._known: dict[_Step, int] = {}
         self._cut: dict[_Step, Mapping[str, str]] = {}
         self._ways = steps
@@ -185,7 +193,8 @@ class _Table:
 
     def lines(self) -> Iterator[Text]:
         widths = {column: self._width(column, self._how.get(column, _FULL)) for column in COLUMNS}
-        heading = Text(GAP.join(_aligned(c, HEADS.get(c, c), widths[c]) for c in COLUMNS if widths[c]), "bold")
+        heads = (_aligned(c, self._head(c, self._how.get(c, _FULL)), widths[c]) for c in COLUMNS if widths[c])
+        heading = Text(GAP.join(heads), "bold")
         heading.rstrip()
         heading.truncate(self._page.width)
         yield heading
@@ -200,7 +209,9 @@ class _Table:
             yield _with_number(like, _aligned("#", str(row.node), widths["#"])) if widths["#"] else like
 
     def last_lines(self) -> Iterator[Text]:
-        """Yield which columns were left out."""
+        """Yield the file of lines that are only numbers, and which columns were left out."""
+        if self._only_file and self._how.get("source", _FULL).how == ONLY_NUMBERS:
+            yield Text(cut_end(f"lines of {self._only_file}", self._page.width, self._page.ellipsis), "dim")
         if self.dropped:
             line = f"not shown at this width: {', '.join(self.dropped)}"
             yield Text(cut_end(line, self._page.width, self._page.ellipsis), "dim")
@@ -231,9 +242,22 @@ class _Table:
                 return format_share(row.own_bytes, self._total) if row.own_bytes else ""
             case "node" if how in {"brief", "cut"}:
                 return self._classes[row.node_name]
+            case "source" if how == ONLY_NUMBERS and self._only_file:
+                return (row.source or "").rpartition(":")[2]
             case _:
                 full, short = _WRITERS[column]
                 return full(row) if how == _FULL.how else short(row)
+
+    def _head(self, column: str, step: _Step) -> str:
+        if column == "source" and step.how == ONLY_NUMBERS and self._only_file:
+            return "line"
+        return HEADS.get(column, column)
+
+    @property
+    def names_sharers(self) -> bool:
+        """Whether rows say with which node they share a storage."""
+        is_shown = self._how.get("status", _FULL).how != DROPPED
+        return is_shown and any(row.shared_with is not None for row in self._different)
 
     def _steps_needed(self) -> list[_Step]:
         taken: list[_Step] = []
@@ -273,7 +297,7 @@ class _Table:
         if key not in self._known:
             widest = self._widest(column, step)
             self._known[key] = (
-                max(widest, cell_len(HEADS.get(column, column))) if widest or column in self._always else 0
+                max(widest, cell_len(self._head(column, step))) if widest or column in self._always else 0
             )
         return self._known[key]
 
@@ -300,6 +324,12 @@ class _Table:
             shown = shorten_apart(names, step.cells, self._page.ellipsis, cut)
             self._cut[key] = dict(zip(names, shown, strict=True))
         return self._cut[key]
+
+
+def _only_file(rows: Iterable[SavedRow]) -> str | None:
+    """Return the file that all source lines are in; None if there are several."""
+    files = {row.source.rpartition(":")[0] for row in rows if row.source}
+    return files.pop().rpartition("/")[2] if len(files) == 1 else None
 
 
 def _with_number(like: Text, number: str) -> Text:
@@ -361,9 +391,9 @@ _WRITERS: Final[Mapping[str, tuple[Write, Write]]] = {
 }
 
 
-def _total_lines(rows: Sequence[SavedRow], width: int) -> tuple[str, ...]:
+def _total_lines(rows: Sequence[SavedRow], width: int, names_sharers: bool) -> tuple[str, ...]:
     held = format_held(sum(row.own_bytes for row in rows), sum(row.weight_bytes for row in rows))
     count = format_count(len(rows), "row")
-    rule = "each storage counted once; as #n: shared with #n"
+    rule = f"each storage counted once{'; as #n: shared with #n' if names_sharers else ''}"
     line = f"{count}, {held}: {rule}"
     return (line,) if cell_len(line) <= width else (f"{count}, {held}", rule)

@@ -173,6 +173,21 @@ def test_the_middle_of_few_calls_gives_way_before_names_are_cut() -> None:
     assert folded_lines(blocks_of(*calls))[0].endswith("#6     #1..6")
 
 
+@pytest.mark.parametrize(("part", "is_whole"), [("attention", True), ("attention_of_the_encoder_and_decoder", False)])
+def test_updates_give_way_where_names_are_whole_without_them(part: str, is_whole: bool) -> None:
+    """Else a name that is cut at its start leaves room for both."""
+    names = [f"transformer.layers.h.{block}.{part}.weight" for block in range(6)]
+    call: dict[str, float | None] = dict.fromkeys(names, 1.0)
+    steps = tuple(
+        replace(step, parameters=tuple(replace(one, update_norm=0.02) for one in step.parameters))
+        for step in blocks_of(call, call)
+    )
+    found = folded_lines(steps)
+
+    assert is_whole == found[1].startswith(f"transformer.layers.h.0-5.{part}.weight ×6 ")
+    assert is_whole == (found[-1] == "not shown at this width: update/weight")
+
+
 def test_many_calls_are_sampled() -> None:
     """The line has a limit; its ends are the first and the last call."""
     line = StepsPage().line([10.0 ** -(number / 10) for number in range(200)])

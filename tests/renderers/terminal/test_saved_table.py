@@ -52,7 +52,7 @@ def test_a_small_table() -> None:
             "0  MulBackward0  _saved_other  f32[1]    4 B  50%  live    activation",
             "0  MulBackward0  _saved_self   f32[1]    4 B  50%  live    input",
             "1  AddBackward0  _saved_alpha  1",
-            "3 rows, 8 B held: each storage counted once; as #n: shared with #n",
+            "3 rows, 8 B held: each storage counted once",
         ]
     )
 
@@ -64,8 +64,7 @@ SCREENS = {
 120  Convolution  weight     f32[64,64,3,3]  144.0 KiB
 120  Convolution  input      f32[64,64,3,3]  144.0 KiB
 120  Convolution  stride     (1, 1)
-4 rows, 144.0 KiB held
-each storage counted once; as #n: shared with #n
+4 rows, 144.0 KiB held: each storage counted once
 not shown at this width: status, origin, module, source
 """,
     80: """\
@@ -111,7 +110,7 @@ def test_the_first_rows_only() -> None:
     assert lines_of(rows(), top=1)[-3:] == snapshot(
         [
             "3 more rows, 0 B",
-            "4 rows, 144.0 KiB held: each storage counted once; as #n: shared with #n",
+            "4 rows, 144.0 KiB held: each storage counted once",
             "not shown at this width: origin, module, source",
         ]
     )
@@ -135,7 +134,7 @@ def test_status_of_a_packed_tensor() -> None:
 
 def test_no_rows() -> None:
     """A filter that leaves nothing leaves the heading and an empty total."""
-    assert lines_of(())[-1] == "0 rows, 0 B held: each storage counted once; as #n: shared with #n"
+    assert lines_of(())[-1] == "0 rows, 0 B held: each storage counted once"
     assert render_table(SAVED, (), "json") == "[]\n"
 
 
@@ -180,13 +179,13 @@ def test_a_folded_table() -> None:
     """The tensors that hold memory, the largest first; the rest is counted."""
     assert folded_lines(80) == snapshot(
         [
-            " #  node   attribute  value                 bytes  module",
-            " 0  Addmm  mat1       f32[256, 64] ×12  768.0 KiB  transformer.h.0-11.mlp.c_proj",
-            "13  Addmm  mat1       f32[256, 64]       64.0 KiB  model",
+            " #  node   attribute  value                bytes  module              source",
+            " 0  Addmm  mat1       f32[256,64] ×12  768.0 KiB  …h.0-11.mlp.c_proj  model.py:7",
+            "13  Addmm  mat1       f32[256,64]       64.0 KiB  model               model.py:7",
             "15 rows, 832.0 KiB held (+ 8 B of weights, in memory anyway)",
-            "each storage counted once; as #n: shared with #n",
+            "each storage counted once",
             "1 weight or shared tensor and 1 value more: --full",
-            "not shown at this width: share, origin, source",
+            "not shown at this width: share, origin",
         ]
     )
     assert folded_lines(60, unicode=False)[1].count("x12") == 1
@@ -221,7 +220,7 @@ def test_long_names_of_modules_take_the_room_that_is_left() -> None:
             "LayerNorm  input      f32[64,128,768]  4.0 KiB  vision_backbone_of_….layers.norm",
             "LayerNorm  input      f32[64,128,768]  4.0 KiB  text_backbon….layers.norm_before",
             "LayerNorm  input      f32[64,128,768]  4.0 KiB  text_backbone_of_two.layers.norm",
-            "4 rows, 16.0 KiB held: each storage counted once; as #n: shared with #n",
+            "4 rows, 16.0 KiB held: each storage counted once",
             "In the order of the nodes: --full",
             "not shown at this width: #, share",
         ]
@@ -235,12 +234,63 @@ def test_rows_that_only_lines_tell_apart_are_one_where_lines_are_not_shown() -> 
         msgspec.structs.replace(weight, node=node, origin="activation", origin_name=None, source=f"gan.py:{node}")
         for node in (20, 21)
     ]
-    narrow, wide = ([line.plain for line in render_folded_table(calls, width=width, top=9)] for width in (70, 120))
+    narrow, wide = ([line.plain for line in render_folded_table(calls, width=width, top=9)] for width in (56, 120))
 
     assert [line for line in narrow if "f32[" in line] == snapshot(
-        ["Convolution  weight     f32[64,64,3,3] ×2  288.0 KiB  layer1.0.conv1"]
+        ["Convolution  f32[64,64,3,3] ×2  288.0 KiB  lay…1.0.conv1"]
     )
     assert [line.rpartition(" ")[2] for line in wide if "f32[" in line] == ["gan.py:20", "gan.py:21"]
+
+
+def test_lines_of_one_file_are_numbers_before_the_line_goes() -> None:
+    """The file is named below; lines of several files keep theirs."""
+    (weight, *_) = rows()
+    files = ["gan.py:20", "models/gan.py:21", "loss.py:21"]
+    calls = [msgspec.structs.replace(weight, node=2, origin="activation", source=source) for source in files]
+
+    assert [line.plain for line in render_folded_table([calls[0]] * 2, width=74, top=9)] == snapshot(
+        [
+            "node         attribute  value                  bytes  module          line",
+            "Convolution  weight     f32[64,64,3,3] ×2  288.0 KiB  layer1.0.conv1  20",
+            "2 rows, 288.0 KiB held: each storage counted once",
+            "In the order of the nodes: --full",
+            "lines of gan.py",
+            "not shown at this width: #, share, origin",
+        ]
+    )
+    last = [line.plain.split()[-1] for line in render_folded_table(calls, width=80, top=9)]
+    assert last[:4] == ["source", "gan.py:20", "gan.py:21", "loss.py:21"]
+
+
+def test_single_numbers_are_counted_below_the_table() -> None:
+    """Unless there is nothing else."""
+    (weight, *_) = rows()
+    total = msgspec.structs.replace(weight, attribute="_saved_total_weight", value="f32[]", num_bytes=4, own_bytes=4)
+    both, alone = ([line.plain for line in render_folded_table(shown, width=80, top=9)]
+                   for shown in ([total, weight], [total]))  # fmt: skip
+
+    assert "1 more tensor, 4 B" in both
+    assert not any("total_weight" in line for line in both)
+    assert "total_weight" in alone[1]
+
+
+def test_rows_that_only_origins_tell_apart_are_one_where_these_are_not_shown() -> None:
+    """A loss that is computed twice on one line, with targets that have names."""
+    (weight, *_) = rows()
+    calls = [
+        msgspec.structs.replace(weight, node=2, origin=origin, origin_name=origin and "ones", shown_origin="ones")
+        for origin in ("input", None)
+    ]
+    narrow, wide = ([line.plain for line in render_folded_table(calls, width=width, top=9)] for width in (80, 160))
+
+    assert ["×2" in line for line in narrow if "f32[" in line] == [True]
+    assert ["×2" in line for line in wide if "f32[" in line] == [False, False]
+
+
+def test_rows_that_share_say_so_only_where_the_table_does() -> None:
+    """Without the column, no rule explains it."""
+    assert "as #n" in "".join(lines_of(rows(), 80))
+    assert "as #n" not in "".join(lines_of(rows(), 60))
 
 
 @given(graphs(), st.integers(64, 120), st.booleans())

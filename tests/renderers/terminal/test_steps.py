@@ -203,9 +203,11 @@ def test_the_path_and_the_source() -> None:
     page = StepPage(width=40)
 
     assert [line.plain for line in page.path(product(), (1, 0), 1)] == [
-        "  #0 MulBackward0  train.py:9",
+        "  #0 MulBackward0  scale  train.py:9",
         "> #1 AccumulateGrad w",
     ]
+    narrow = list(StepPage(width=34).path(product(), (1, 0), 1))
+    assert narrow[0].plain == "  #0 MulBackward0  train.py:9"  # the module gives way before the line
     assert [line.plain for line in page.source(["a = 1", "\tb", "", "d", "e", "f"], 2)] == [
         "     1  a = 1",
         ">    2      b",

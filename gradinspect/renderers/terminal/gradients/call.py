@@ -196,6 +196,11 @@ class FigureTable:
         self._bar = min(self._room(has_bars=False) - self._name - len(GAP), MAX_BAR_CELLS) if has_bars else 0
 
     @property
+    def cuts(self) -> bool:
+        """Whether a name is cut."""
+        return any(shown != self._page.visible(name) for name, shown in self._shown.items())
+
+    @property
     def cuts_within(self) -> bool:
         """Whether a name is cut elsewhere than at its start, where it says least."""
         return any(shown != name and self._page.ellipsis in shown[1:] for name, shown in self._shown.items())

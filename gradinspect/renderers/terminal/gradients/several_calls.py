@@ -101,8 +101,9 @@ class StepsPage(GradientsPage):
         heads, *cells = zip(*columns, strict=True)
         names = [f"{shown_path(folded.name, model)}{self._copies(len(folded.moves))}" for folded in shown]
         table = self._table(names, heads, cells, None, gives_way)
-        if table.cuts_within:
-            table = self._table(names, heads, cells, None, [*gives_way, UPDATE])
+        without_updates = self._table(names, heads, cells, None, [*gives_way, UPDATE])
+        if table.cuts_within or not without_updates.cuts:
+            table = without_updates
         yield table.head("gradient norm of")
         for name, folded, figures in zip(names, shown, cells, strict=True):
             yield table.row(name, figures)

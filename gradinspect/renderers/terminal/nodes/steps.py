@@ -26,7 +26,7 @@ from gradinspect.analyses.gradients.stepping import (
 )
 from gradinspect.analyses.structure.call_names import leaf_shown, node_shown, short_name
 from gradinspect.analyses.summary import passed_over
-from gradinspect.graph import Graph, Node, SavedTensor, source_of
+from gradinspect.graph import Graph, Node, SavedTensor, module_name, source_of
 from gradinspect.renderers.terminal.nodes.number_rows import dtype_and_shape, summarize_values, value_lines
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import wrap
@@ -237,13 +237,16 @@ class StepPage(Page):
                 )
                 continue
             node = graph.nodes[part]
+            module = "" if node.module is None else module_name(graph, graph.modules[node.module].path)
             line = source_of(graph, node) or ""
             name = node_shown(graph, part)
             mark, style = ("> ", "bold") if part == selected else ("  ", "")
-            whole = self.visible(f"{mark}{name}  {line}".rstrip())
-            if cell_len(whole) <= self.width:
+            texts = (GAP.join(filter(None, (name, *place))) for place in ((module, line), (line,)))
+            shown = (self.visible(f"{mark}{text}") for text in texts)
+            whole = next((text for text in shown if cell_len(text) <= self.width), None)
+            if whole is not None:
                 yield Text(whole, style)
-            else:  # the line gives way
+            else:  # the module gives way, then the line
                 lines = wrap(self.visible(name), self.width, initial_indent=mark, subsequent_indent=GAP * 2)
                 yield from (Text(text, style) for text in lines)
 
