@@ -86,6 +86,7 @@ class GradientNote(Record, frozen=True, kw_only=True):
     text: str
     node: int | None = None
     parameters: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()  # before the node: it was one of these, not the node
 
 
 def gradients_of(graph: Graph) -> Gradients:
@@ -274,23 +275,51 @@ def _loss(graph: Graph) -> Iterator[GradientNote]:
 
 
 def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
-    """Find the first node in the order of backward that received finite gradients and returned others."""
+    """Find the first node in the order of backward that received finite gradients and returned others.
+
+    Or the first whose hooks did: those of the tensor that its operator made, and those before it.
+    """
     ran_nodes = gradients_of(graph).nodes
+    hooked = _changed_by_hooks(graph)
     suspects = [
         ran for ran in ran_nodes for stats in ran.outgoing if isinstance(stats, GradientStats) and stats.num_nonfinite
     ]
-    for ran in sorted(suspects, key=lambda node: node.order):
-        if all(map(_is_finite, ran.incoming)):
-            bad = [stats for stats in known(ran.outgoing) if not stats.is_finite]
+    for ran in sorted((*suspects, *hooked), key=lambda node: node.order):
+        hooks = hook_names(graph.nodes[ran.node]) if ran in hooked else ()
+        if hooks or all(map(_is_finite, ran.incoming)):
+            name = _name(graph, ran.node)
+            changed = known(ran.incoming if hooks else ran.outgoing)
+            bad = [stats for stats in changed if not stats.is_finite]
             total = sum(stats.num_nonfinite for stats in bad)
             elements = sum(stats.num_elements for stats in bad)
             made = f"{total:,} of {elements:,} elements as NaN or Inf"
-            text = f"{_name(graph, ran.node)} received a finite gradient and returned {made}."
+            who = f"{', '.join(hooks)}, {'a hook' if len(hooks) == 1 else 'hooks'} on {name}," if hooks else name
+            text = f"{who} received a finite gradient and returned {made}."
             parameters = tuple(
                 row.name for row in parameter_rows(graph) if row.stats is not None and not row.stats.is_finite
             )
-            yield GradientNote(kind="non-finite", text=text, node=ran.node, parameters=parameters)
+            yield GradientNote(kind="non-finite", text=text, node=ran.node, parameters=parameters, hooks=hooks)
             return
+
+
+def hook_names(node: Node) -> tuple[str, ...]:
+    """Name the hooks that may change what a node receives."""
+    return tuple(hook.name or "a function" for hook in node.hooks if hook.kind in {"tensor", "pre"})
+
+
+def _changed_by_hooks(graph: Graph) -> list[NodeGradients]:
+    """Find the nodes that have such hooks and received what is not finite, where all that led to them was."""
+    ran_nodes = gradients_of(graph).nodes
+    found = {
+        ran.node: ran
+        for ran in ran_nodes
+        if hook_names(graph.nodes[ran.node]) and not all(map(_is_finite, ran.incoming))
+    }
+    for ran in ran_nodes if found else ():
+        for edge, sent in zip(graph.nodes[ran.node].next_edges, ran.outgoing, strict=False):
+            if edge is not None and not _is_finite(sent):
+                found.pop(edge.next_node, None)
+    return list(found.values())
 
 
 def _killed(graph: Graph) -> Iterator[GradientNote]:

@@ -99,8 +99,11 @@ def test_zero_stops_at_the_node_that_killed_it() -> None:
         ("#9", "There is no node '#9'. The nodes are #0 to #3."),
         ("#x", "There is no node '#x'. The nodes are #0 to #3."),
         ("train.py:10", "No node was made at 'train.py:10'. See the lines with 'where' or gradinspect trace."),
-        ("MulBackward1", 'No class, module or parameter in this graph matches "MulBackward1". Closest matches: "MulBackward0", '
-         '"SumBackward0", "AccumulateGrad".'),
+        (
+            "MulBackward1",
+            'No class, module or parameter in this graph matches "MulBackward1". Closest matches: "MulBackward0", '
+            '"SumBackward0", "AccumulateGrad".',
+        ),
     ],
 )  # fmt: skip
 def test_what_is_not_there(word: str, sentence: str) -> None:

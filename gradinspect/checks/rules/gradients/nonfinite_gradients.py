@@ -196,6 +196,8 @@ def _nonfinite(ran: NodeGradients | None) -> list[GradientStats]:
 
 def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backward: Frame | None) -> Finding:
     """Report the first node that made a gradient non-finite, and distinguish 0 * inf from overflow."""
+    if note.hooks:
+        return _hook_finding(graph, note, backward)
     came = [] if ran is None else known(ran.incoming)
     bad = _nonfinite(ran)
     num_bad, num_elements = sum(stats.num_nonfinite for stats in bad), sum(stats.num_elements for stats in bad)
@@ -221,6 +223,23 @@ def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backwa
     return replace(
         finding,
         remedy=f"{finding.remedy} Or mask its input with harmless values: torch.where(mask, x, 1.0).",
+    )
+
+
+def _hook_finding(graph: Graph, note: GradientNote, backward: Frame | None) -> Finding:
+    """Name the hooks that made it so: which of several it was is not known."""
+    node = graph.nodes[note.node or 0]
+    frame = frame_of(graph, node)
+    is_one = len(note.hooks) == 1
+    owner = f"what {written_operator(node)} gives" if node.leaf is None else node.leaf.name or "a leaf"
+    where = "" if frame is None else f" at {line_of(frame)}"
+    reached = f"NaN or Inf reaches {listed(note.parameters)}: " if note.parameters else ""
+    return GRADIENT.finding(
+        text=f"{reached}{listed(note.hooks)}, {'a hook' if is_one else 'hooks'} on {owner}{where}, "
+        f"{'gets' if is_one else 'get'} a finite gradient and {'returns' if is_one else 'return'} one that is not.",
+        places=(*place_of("hooked", frame, caller_in(graph, node, backward)), *place_of("backward", backward)),
+        remedy=f"What does {listed(note.hooks)} divide by, or multiply with?",
+        subjects=note.parameters,
     )
 
 

@@ -11,7 +11,7 @@ from gradinspect.checks.facts.backward_calls import BackwardEnded, NonfiniteLoss
 from gradinspect.checks.facts.graphs import FirstNonfinite, NonfiniteValue
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.gradients.nonfinite_gradients import loss_findings, nonfinite_findings
-from gradinspect.graph import Frame, Gradients, GradientStats, NodeGradients, SavedValue
+from gradinspect.graph import Frame, Gradients, GradientStats, Hook, NodeGradients, SavedValue
 
 MADE = Frame(file="train.py", line=7, code="p = f(h)")
 BACKWARD = Frame(file="train.py", line=9, code="loss.backward()")
@@ -247,3 +247,39 @@ def test_a_value_from_outside_is_asked_about() -> None:
     assert {one.remedy for one in findings} == {
         "Does x come from data in which values are missing, or from an earlier update of the weights?"
     }
+
+
+@pytest.mark.parametrize("is_leaf", [True, False])
+def test_a_hook_that_makes_it_non_finite_is_named(is_leaf: bool) -> None:
+    """Not the node that made the finite gradient that the hook got, nor the one that received another."""
+    hooked = gradient_through("SqrtBackward0", gradient_stats(1.0), BAD if is_leaf else gradient_stats(1.0))
+    assert hooked.gradients is not None
+    nodes, ran = list(hooked.nodes), list(hooked.gradients.nodes)
+    place = 2 if is_leaf else 1
+    nodes[place] = replace(nodes[place], hooks=(Hook(kind="tensor", name="unit"), Hook(kind="post", name="after")))
+    if is_leaf:
+        ran[1] = replace(ran[1], outgoing=(gradient_stats(1.0),))
+    else:
+        ran[1] = replace(ran[1], incoming=(BAD,), outgoing=(BAD,))
+        ran[2] = replace(ran[2], incoming=(BAD,))
+    recorded = replace(hooked, nodes=tuple(nodes), gradients=replace(hooked.gradients, nodes=tuple(ran)))
+    notes = gradient_notes(recorded)
+    (finding,) = nonfinite_findings(BackwardEnded(recorded, notes, BACKWARD, lambda: False))
+
+    owner = "weight" if is_leaf else "what sqrt gives at train.py:7"
+    assert finding.text == (
+        f"NaN or Inf reaches weight: unit, a hook on {owner}, gets a finite gradient and returns one that is not."
+    )
+    assert finding.places[0].role == ("backward" if is_leaf else "hooked")
+    assert notes[0].hooks == ("unit",)
+
+
+def test_a_hook_that_gets_what_is_not_finite_is_not_to_blame() -> None:
+    """Nor one after a node."""
+    recorded = gradient_through("SqrtBackward0", gradient_stats(1.0), BAD)
+    for kind in ("tensor", "post"):
+        nodes = list(recorded.nodes)
+        nodes[2] = replace(nodes[2], hooks=(Hook(kind=kind, name="unit"),))  # type: ignore[arg-type]  # two of the kinds
+
+        (note,) = [one for one in gradient_notes(replace(recorded, nodes=tuple(nodes))) if one.kind == "non-finite"]
+        assert (note.node, note.hooks) == (1, ())
