@@ -5,6 +5,7 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ ROOT = Path(__file__).parent.parent
 QUICK = "not slow and not sweep"
 QUICK_EXAMPLES = 33  # of 100
 MANY = 500  # tests, of which some make an optimizer
+FEW_MODULES = 50
+frozen = {"modules": sys.maxsize}
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other by spinning slow all others down
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each of a thousand runs would compile our package again
@@ -40,6 +43,16 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let the garbage collector wait: what is imported is no garbage, and it would look at all of it for nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Let the garbage collector pass over what was imported: else each collection of each test looks at all of it.
 
@@ -47,6 +60,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """
     if len(session.items) > MANY and "torch" in sys.modules:
         importlib.import_module("torch._dynamo")
+    freeze()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Do so with what tests import, too."""
+    if len(sys.modules) > frozen["modules"] + FEW_MODULES:
+        freeze()
+
+
+def freeze() -> None:
+    """Hide all that is there from the garbage collector."""
+    frozen["modules"] = len(sys.modules)
     gc.collect()
     gc.freeze()
 

@@ -24,6 +24,7 @@ from gradinspect.checks.evidence import (
     ranks,
     watch_window,
 )
+from gradinspect.checks.evidence.collector_freeze import CollectorFreeze
 from gradinspect.checks.evidence.kept_graphs import unused_graphs
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.evidence.watch_window import FEW_CALLS
@@ -423,8 +424,9 @@ def test_a_call_without_a_graph_counts() -> None:
 
 
 @pytest.mark.slow
-def test_the_collector_is_left_as_it_was() -> None:
+def test_the_collector_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not look at a record while backward runs, unless the program decides on that itself."""
+    monkeypatch.setattr(CollectorFreeze, "is_the_programs", False)  # conftest.py froze what was imported
     frozen: list[int] = []
     w = weight()
     w.register_hook(lambda _gradient: frozen.append(gc.get_freeze_count()))
@@ -436,6 +438,7 @@ def test_the_collector_is_left_as_it_was() -> None:
         gc.freeze()
         count = gc.get_freeze_count()
         Watch().run(lambda: w.exp().sum().backward())
+        assert CollectorFreeze.is_the_programs
         assert (frozen[0] > 0, after) == (True, 0)
         assert gc.get_freeze_count() == frozen[1] == count
     finally:
