@@ -279,7 +279,7 @@ def test_a_hook_that_gets_what_is_not_finite_is_not_to_blame() -> None:
     recorded = gradient_through("SqrtBackward0", gradient_stats(1.0), BAD)
     for kind in ("tensor", "post"):
         nodes = list(recorded.nodes)
-        nodes[2] = replace(nodes[2], hooks=(Hook(kind=kind, name="unit"),))  # type: ignore[arg-type]  # two of the kinds
+        nodes[2] = replace(nodes[2], hooks=(Hook(kind=kind, name="unit"),))
 
         (note,) = [one for one in gradient_notes(replace(recorded, nodes=tuple(nodes))) if one.kind == "non-finite"]
         assert (note.node, note.hooks) == (1, ())
