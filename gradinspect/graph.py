@@ -346,6 +346,7 @@ class Graph(Shown, Record, frozen=True):
     gradients: Gradients | None = None  # if backward was observed
     values: tuple[NodeValues, ...] = ()  # in the order of node ids, if they were fingerprinted
     model_name: str = "model"  # the user's variable with the module whose path is ""
+    unreached: tuple[str, ...] = ()  # parameters that require a gradient and are no leaf, of models that have leaves
     compilation: Compilation | None = None  # None: torch.compile was not used, or the record does not show its insides
 
     def find(

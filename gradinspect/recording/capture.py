@@ -170,6 +170,7 @@ def _walk_graph(
             *_of_unknown_threads(num_unknown),
         ),
         model_name=names.model_name,
+        unreached=tuple(names.unreached),
     )
     return WalkedGraph(graph, walk, nodes.storages.keys()), names
 

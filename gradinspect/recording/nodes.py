@@ -26,6 +26,7 @@ from gradinspect.torch_api.nodes import (
     is_python_node,
 )
 from gradinspect.torch_api.saved import python_saved_names, saved_names
+from gradinspect.torch_api.tensors import requires_grad_here
 
 _NO_MAKERS: Mapping[int, Maker] = MappingProxyType({})
 _KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices": "copy_slices"}
@@ -188,7 +189,7 @@ class NodeRecorder:
             name=named.name,
             aliases=named.aliases,
             storage=self._storage_number(tensor),
-            requires_grad=bool(_requires_grad(tensor)),
+            requires_grad=requires_grad_here(tensor),
             has_grad=_has_grad(tensor),
         )
 
@@ -209,7 +210,6 @@ class NodeRecorder:
 
 
 # Those of torch: a subclass may have some of its own, which fail.
-_requires_grad: Callable[[torch.Tensor], Any] = torch.Tensor.requires_grad.__get__
 _grad: Callable[[torch.Tensor], Any] = torch.Tensor.grad.__get__
 
 

@@ -122,6 +122,11 @@ def is_leaf_here(tensor: torch.Tensor) -> bool:
         return False
 
 
+def requires_grad_here(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor requires a gradient, where torch functions are already disabled."""
+    return bool(_requires_grad(tensor))
+
+
 def is_view(tensor: torch.Tensor) -> bool:
     """Return whether a tensor is a view for autograd."""
     return bool(ops._is_view(tensor)) if _VIEW.is_there else True
@@ -171,3 +176,6 @@ def can_watch_storages() -> bool:
 def keeps_torch_function_off(override: Any) -> bool:
     """Return whether this `__torch_function__` opts out of the protocol."""
     return _DISABLED.is_there and override is _DISABLED.value
+
+
+_requires_grad: Callable[[torch.Tensor], Any] = torch.Tensor.requires_grad.__get__  # a subclass may have one that fails

@@ -387,6 +387,15 @@ def _missing(graph: Graph) -> Iterator[GradientNote]:
         missing = tuple(row.name for row in parameter_rows(graph) if row.is_missing)
         text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph received no gradient."
         yield GradientNote(kind="missing", text=text, parameters=missing)
+    if graph.unreached:
+        are, them = ("is", "it") if len(graph.unreached) == 1 else ("are", "them")
+        text = f"{format_count(len(graph.unreached), 'parameter')} of the model {are} not in this graph. "
+        text += (
+            f"Unless a custom Function does, this call gives {them} no gradient."
+            if any(node.kind in {"custom", "opaque"} for node in graph.nodes)
+            else f"This call gives {them} no gradient: see gradinspect check."
+        )
+        yield GradientNote(kind="missing", text=text, parameters=graph.unreached)
 
 
 def _leaves_behind(graph: Graph, node_id: int) -> Iterator[int]:

@@ -4,6 +4,7 @@ If there are several models, each gets the name of its variable as a prefix.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import torch
@@ -23,9 +24,10 @@ from gradinspect.torch_api.modules import (
     runs_code_of_torch,
 )
 from gradinspect.torch_api.patching.originals import ops
-from gradinspect.torch_api.tensors import is_leaf
+from gradinspect.torch_api.tensors import is_leaf, requires_grad_here
 
 # Modules that only wrap another one, whose names are the user's -> the attribute with the wrapped module.
+_OF_SHARDS = "_flat_param"  # the parameter that FullyShardedDataParallel makes of those of its modules
 _WRAPPERS = {
     "DistributedDataParallel": "module",
     "DataParallel": "module",
@@ -72,6 +74,7 @@ class Names:
         self.uncompiled: list[str] = []  # paths of modules of which `module.compile()` finds nothing to compile
         self.gone_paths: dict[int, str] = {}  # recorder's number of a module that is gone, or may soon be -> path
         self.model_name = "model"  # of the module whose path is ""
+        self.unreached: list[str] = []  # parameters that are no leaf of the graph, of models that have leaves
         self._leaves: dict[int, LeafName] = {}
 
     def of_leaf(self, tensor: torch.Tensor) -> LeafName:
@@ -178,12 +181,27 @@ def collect_names(
         else:
             prefix = _unique(name or type(root).__name__, prefixes)
         names.add_module(trees.modules(root), trees.members(root), prefix)
+        if id(root) in owners:
+            names.unreached += _unreached(trees.members(root), wanted, prefix)
     for model in gone:
         is_alone = not owners and owners_gone == [model]
         _add_gone(names, model, "" if is_alone else _unique(model.class_name, prefixes))
     for variable in variables:
         names.add_variable(variable)
     return names
+
+
+def _unreached(members: Iterable[Member], leaves: AbstractSet[int], prefix: str) -> Iterator[str]:
+    """Name the parameters of a model that require a gradient and are no leaf of the graph, each once."""
+    parameters = [(path, tensor) for kind, path, tensor in members if kind == "parameter" and tensor is not None]
+    reached = {path for path, tensor in parameters if id(tensor) in leaves}
+    if any(path.endswith(_OF_SHARDS) for path in reached):  # what it is made of are parameters, too
+        return
+    seen = set(leaves)
+    for path, tensor in parameters:  # a sharded one is another tensor while it is gathered
+        if path not in reached and id(tensor) not in seen and requires_grad_here(tensor):
+            seen.add(id(tensor))
+            yield _join(prefix, path)
 
 
 def _add_gone(names: Names, model: DeletedModel, prefix: str) -> None:

@@ -226,3 +226,18 @@ def test_what_is_zero_is_counted() -> None:
 
     assert kinds(gradient_notes(found)) == []
     assert (tiny.teaches, huge.teaches) == (True, True)
+
+
+def test_parameters_of_the_model_that_are_not_in_the_graph() -> None:
+    """A custom Function may call backward itself, as a reentrant checkpoint does: what it reaches is not known."""
+    graph = replace(watched(ran(0, 1.0, 1.0)), unreached=("h.0.bias", "h.1.bias"))
+    custom = replace(graph, nodes=(replace(graph.nodes[0], kind="custom"), *graph.nodes[1:]))
+    called = replace(graph, captured_at=replace(graph.captured_at, kind="grad"))
+    (note,), (careful,) = ([one for one in gradient_notes(each) if one.kind == "missing"] for each in (graph, custom))
+
+    assert note.text.startswith("2 parameters of the model are not in this graph. This call gives them no gradient")
+    assert "Unless a custom Function does" in careful.text
+    assert note.parameters == careful.parameters == graph.unreached
+    assert "missing" not in kinds(gradient_notes(called))
+    page = "\n".join(map(str, GradientsPage(width=80, unicode=True).notes((note,), "model")))
+    assert page.endswith("\n  h.0-1.bias")

@@ -176,3 +176,26 @@ def test_models_that_only_the_collector_knows_are_numbered_as_the_graph_reaches_
 
     assert found[0] == found[1]
     assert found[0][::2] == ["Sequential.0.weight", "Sequential#2.0.weight", "Sequential#3.0.weight"]
+
+
+def test_parameters_of_a_model_that_are_no_leaves_of_the_graph() -> None:
+    """Those that require a gradient, each once; not those of a model that has no leaf, nor what is gathered."""
+    net, other = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)), nn.Linear(2, 2)
+    net[1].weight = net[0].weight
+    net[2].bias.requires_grad_(False)  # a method of torch
+
+    alone = collect_names([net[0].bias], [net], [Variable("net", net)])
+    beside = collect_names([net[0].bias], [net, other], [Variable("net", net), Variable("other", other)])
+    whole = collect_names(leaves_of(net), [net], [])
+
+    assert alone.unreached == ["0.weight", "1.bias", "2.weight"]
+    assert beside.unreached == ["net.0.weight", "net.1.bias", "net.2.weight"]
+    assert whole.unreached == []
+
+
+def test_what_a_flat_parameter_is_made_of_is_not_called_unreached() -> None:
+    """FullyShardedDataParallel has both as parameters, and only the flat one is a leaf."""
+    net = nn.Linear(2, 2)
+    net.register_parameter("_flat_param", nn.Parameter(torch.ones(6)))
+
+    assert collect_names([net._flat_param], [net], []).unreached == []

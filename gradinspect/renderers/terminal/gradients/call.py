@@ -22,7 +22,7 @@ from gradinspect.analyses.gradients.observed import (
 )
 from gradinspect.analyses.gradients.timeline import devices_of
 from gradinspect.analyses.structure.call_names import class_beside, node_shown, short_name, shown_path
-from gradinspect.analyses.structure.name_folding import name_by_indices, with_indices_of
+from gradinspect.analyses.structure.name_folding import fold_names, name_by_indices, with_indices_of
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count, format_ranges, format_share
@@ -46,8 +46,9 @@ class GradientsPage(Page):
         for note in found:
             yield from self.wrapped(f"{note.kind}: {note.text}", "bold")
             if note.parameters:
-                names = ", ".join(shown_path(name, model) for name in note.parameters[:MAX_NAMES])
-                more = len(note.parameters) - MAX_NAMES
+                folded = list(fold_names(shown_path(name, model) for name in note.parameters))
+                names = ", ".join(name for name, _ in folded[:MAX_NAMES])
+                more = sum(len(group) for _, group in folded[MAX_NAMES:])
                 rest = f" and {more:,} more" if more > 0 else ""
                 label = {"killed": "no gradient reaches: ", "non-finite": "reaches: "}.get(note.kind, "")
                 yield from self.wrapped(f"{label}{names}{rest}", indent=GAP)
