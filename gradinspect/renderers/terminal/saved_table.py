@@ -211,7 +211,8 @@ class _Table:
     def last_lines(self) -> Iterator[Text]:
         """Yield the file of lines that are only numbers, and which columns were left out."""
         if self._only_file and self._how.get("source", _FULL).how == ONLY_NUMBERS:
-            yield Text(cut_end(f"lines of {self._only_file}", self._page.width, self._page.ellipsis), "dim")
+            line = f"lines of {self._page.visible(self._only_file)}"
+            yield Text(cut_end(line, self._page.width, self._page.ellipsis), "dim")
         if self.dropped:
             line = f"not shown at this width: {', '.join(self.dropped)}"
             yield Text(cut_end(line, self._page.width, self._page.ellipsis), "dim")

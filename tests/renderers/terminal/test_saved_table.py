@@ -301,3 +301,13 @@ def test_no_line_of_a_folded_table_is_too_wide(graph: Graph, width: int, unicode
 
     assert all(cell_len(line.plain) <= width for line in lines)
     assert unicode or all(line.plain.isascii() for line in lines)
+
+
+def test_the_file_of_the_lines_holds_nothing_that_a_terminal_obeys() -> None:
+    """It has a line of its own where the lines in it are only numbers."""
+    (weight, *_) = rows()
+    named = [msgspec.structs.replace(weight, source=f"nö\x1b[2J.py:{line}") for line in (9, 93)]
+    lines = [line.plain for line in render_folded_table(named, width=80, unicode=False, top=5)]
+
+    assert [line for line in lines if line.startswith("lines of ")] == ["lines of n\\xf6\\x1b[2J.py"]
+    assert all(line.isascii() and line.isprintable() for line in lines)
