@@ -1,6 +1,7 @@
 """Write the screens in the documents anew, where what is printed has changed: `python docs/screens.py`.
 
-A screen is a block that begins with `$ gradinspect explain ...`, or with a command on one of the samples.
+A screen is a block that begins with `$ gradinspect explain ...`, or with a command on a program of `samples/` or
+`tests/`. Of one that ends in `2>/dev/null`, stderr has the error that the program fails with, and is not shown.
 """
 
 import os
@@ -11,7 +12,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "samples" / "README.md"]
-SCREEN = re.compile(r"^\$ (gradinspect (?:explain|(?:[^\n]* )?samples/)[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SCREEN = re.compile(
+    r"^\$ (gradinspect (?:explain|(?:[^\n]* )?(?:samples|tests)/)[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 
 
 def printed(command: str) -> str:
