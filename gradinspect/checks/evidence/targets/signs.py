@@ -86,7 +86,7 @@ class SignLog:
             return False
         with unobserved():
             seen.value = float(ops.item(ops.detach(output)))
-        if seen.value >= 0:
+        if not seen.value < 0:  # also NaN
             return False
         return self._trains_parameters(end) and not any(maximizes(one) for one in live_optimizers())
 

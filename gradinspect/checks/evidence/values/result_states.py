@@ -73,6 +73,7 @@ class ResultStates:
         self.nans: set[int] = set()
         self.infinite: set[int] = set()
         self.masked: set[int] = set()  # products with 0
+        self.unread: set[int] = set()  # too large to be looked at
         self.left = {False: MOST_LOOKED, True: MOST_LOOKED}  # by whether they have a graph
 
     def looks_at_nothing(self) -> None:
@@ -92,6 +93,7 @@ class ResultStates:
             return
         self.left[has_graph] -= 1
         if not is_small_and_readable(result, MOST_ELEMENTS):
+            self.unread.add(call)
             return
         if nothing_looks() and isfinite(ops.item(ops.sum(ops.detach(result)))):  # nearly all: nobody to hide from
             return
@@ -126,6 +128,8 @@ class ResultStates:
         if not bad:
             return None
         number, masked = self._behind_nan(calls, min(bad)), min(self.masked & behind, default=None)
+        if any(one.call in self.unread for one in calls[number].reads):  # what it got may not have been finite
+            return None
         of_line = calls[number].name, calls[number].frame
         alike = sorted({number, *(call for call in behind if (calls[call].name, calls[call].frame) == of_line)})
         return FirstNonfinite(

@@ -1,5 +1,6 @@
 """Which losses grow worse with each step."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def chosen() -> Tensor:
         (lambda: -functional.cross_entropy(scored(), Y) + LAYER.weight.square().sum(), []),
         (lambda: -functional.cross_entropy(scored(INPUT), Y), []),  # an adversary
         (lambda: -scored().square().mean(), []),
+        (lambda: functional.cross_entropy(scored() * math.nan, Y), []),  # which is not negative
     ],
 )
 def test_the_sign_of_the_whole_loss(loss: Callable[[], Tensor], ops: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Which results were not finite, of calls that a loss was computed from."""
 
+import pytest
 import torch
 
 from gradinspect.checks.evidence.values import result_states
@@ -71,6 +72,15 @@ def test_infinities_on_purpose_are_none() -> None:
     assert first(("torch.Tensor.masked_fill", [-INF, 1.0], ()), ("torch.exp", [0.0, 2.0], (0,))) is None
     assert first(("torch.empty", [NAN], ()), ("torch.zeros", [0.0], (0,))) is None
     assert lines(first(("torch.exp", [INF], ()), ("torch.mean", [INF], (0,)))) == ("exp", False, 0, None)
+
+
+def test_the_first_is_not_known_behind_what_was_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mean of many values that are NaN already has not made it."""
+    monkeypatch.setattr(result_states, "MOST_ELEMENTS", 2)
+    made = ("torch.exp", [1.0, NAN, 1.0], ()), ("torch.mean", [NAN], (0,)), ("torch.log", [NAN], (1,))
+
+    assert first(*made) is None
+    assert lines(first(("torch.exp", [1.0, 1.0], ()), *made[1:])) == ("mean", True, 1, None)
 
 
 def test_only_so_much_is_looked_at() -> None:
