@@ -162,7 +162,8 @@ def test_two_at_once_are_a_table_and_a_picture(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TWO_SIZES)
     words = ("train.py", "--search", "batch,width", "--steps", "1", "--limit", "700")
     done = gradinspect("fit", *words, "-o", "pairs.svg", cwd=tmp_path)
-    found = [line.split() for line in done.stdout.splitlines()[3:] if line.startswith("    ")]
+    table = done.stdout.partition("\n\n")[2]  # what is said of the figures comes before it
+    found = [line.split() for line in table.splitlines()[1:] if line.startswith("    ")]
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("The largest width that fits, by batch: limit 700 B, train.py\n")
