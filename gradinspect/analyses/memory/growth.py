@@ -42,19 +42,40 @@ class Growth(Record, frozen=True, kw_only=True):
 
     @property
     def grows(self) -> bool:
-        """Whether each iteration leaves more behind than the one before."""
-        old = [iteration.old_nodes for iteration in self.iterations]
-        return len(old) > 2 and all(later > earlier for earlier, later in pairwise(old[1:]))
+        """Whether each iteration leaves more behind than the one before, after the first call.
+
+        Two losses in turn leave different numbers behind: each line is compared with itself.
+        """
+        old = [[iteration.old_nodes for iteration in alike] for alike in self._alike_after_first()]
+        return self.can_tell and all(later > earlier for each in old for earlier, later in pairwise(each))
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether there are two calls after the first to compare."""
+        return any(len(alike) > 1 for alike in self._alike_after_first())
 
     @property
     def nodes_per_iteration(self) -> float:
-        """Nodes that an iteration leaves behind, on average after the first."""
-        return _slope([iteration.old_nodes for iteration in self.iterations])
+        """Nodes that an iteration leaves behind, on average after its first call."""
+        return _slope([iteration.old_nodes for iteration in self._like_the_last()])
 
     @property
     def bytes_per_iteration(self) -> float:
-        """Bytes that an iteration leaves behind, on average after the first."""
-        return _slope([iteration.old_bytes for iteration in self.iterations])
+        """Bytes that an iteration leaves behind, on average after its first call."""
+        return _slope([iteration.old_bytes for iteration in self._like_the_last()])
+
+    def _alike_after_first(self) -> list[list[Iteration]]:
+        """Group the calls after the first by their lines; all together where each has its own."""
+        by_place: dict[str, list[Iteration]] = {}
+        for iteration in self.iterations[1:]:
+            by_place.setdefault(iteration.place, []).append(iteration)
+        is_each_apart = len({iteration.place for iteration in self.iterations}) == len(self.iterations)
+        return [list(self.iterations[1:])] if is_each_apart else list(by_place.values())
+
+    def _like_the_last(self) -> list[Iteration]:
+        last = self.iterations[-1:]
+        found = [iteration for iteration in self.iterations if iteration.place == last[0].place]
+        return found if len(found) > 1 else list(self.iterations)
 
 
 def _slope(values: list[int]) -> float:

@@ -61,7 +61,7 @@ def _conclusion(growth: Growth) -> tuple[str, str]:
             return start, f"The graph grows by {nodes} per iteration, without saved bytes."
         return start, f"The graph grows by {nodes} and {format_bytes(num_bytes)} per iteration."
     old = growth.iterations[-1].old_nodes
-    if len(growth.iterations) < 3:
+    if not growth.can_tell:
         return start, "Too few calls to tell whether the graph grows."
     if old:
         return start, f"The graph does not grow; {format_count(old, 'node')} of earlier iterations stay alive."
