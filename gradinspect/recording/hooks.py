@@ -10,7 +10,7 @@ import torch
 from gradinspect.graph import Hook, HookKind
 from gradinspect.recording.threads.other_threads import NodeMaker
 from gradinspect.torch_api import hooks as torch_hooks
-from gradinspect.torch_api.tensors import grad_fn_of
+from gradinspect.torch_api.tensors import grad_fn_here, plain_tensors_only
 
 REGISTER_HOOK = torch.Tensor.register_hook  # what a mode is told that a program calls
 _KINDS: tuple[Literal["pre", "post"], ...] = ("pre", "post")
@@ -48,8 +48,10 @@ class TensorHooks:
         """
         if not isinstance(tensor, torch.Tensor):
             return
-        hooks, node = torch_hooks.tensor_hooks(tensor)[0], grad_fn_of(tensor)
-        key, maker = id(hooks), None if node is None else maker_of(node)
+        with plain_tensors_only():
+            hooks, node = torch_hooks.tensor_hooks(tensor)[0], grad_fn_here(tensor)
+            maker = None if node is None else maker_of(node)
+        key = id(hooks)
         if maker is not None and hooks and key not in self._found:
             self._found[key] = maker, ref(hooks, lambda _: self._found.pop(key, None))
 

@@ -3,7 +3,8 @@
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -217,3 +218,27 @@ def test_a_hook_that_another_thread_registers_is_on_the_node_of_that_thread() ->
     assert len(names) == 2
     assert str(names[0]).endswith("<lambda>']")
     assert names[1] == ["halve"]
+
+
+class Counting(torch.Tensor):
+    """A tensor that counts the functions that are called with it."""
+
+    calls: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.calls.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_looking_at_a_tensor_with_a_hook_calls_nothing_of_its_class() -> None:
+    """It counts what it counts without us."""
+    found = list[list[str]]()
+    for context in (nullcontext(), Recorder()):
+        Counting.calls = []
+        with context:
+            y = (torch.ones(2, requires_grad=True) * 2).as_subclass(Counting)
+            y.register_hook(halve)
+        found.append(Counting.calls)
+
+    assert found[0] == found[1] == ["register_hook"]
