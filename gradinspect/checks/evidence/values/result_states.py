@@ -93,7 +93,8 @@ class ResultStates:
             return
         self.left[has_graph] -= 1
         if not is_small_and_readable(result, MOST_ELEMENTS):
-            self.unread.add(call)
+            if int(ops.numel(result)):  # what is empty has nothing that is not finite
+                self.unread.add(call)
             return
         if nothing_looks() and isfinite(ops.item(ops.sum(ops.detach(result)))):  # nearly all: nobody to hide from
             return
