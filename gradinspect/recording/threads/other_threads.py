@@ -470,14 +470,17 @@ class OtherThreads:
         number = sequence_nr(node)
         if not self.has_nodes or number >= UNKNOWN_NR:
             return number
-        maker = self.maker_of(node)
+        maker = self._marked_maker(node, number)
         return UNKNOWN_NR if maker is None else self._show(maker.thread_index) * THREAD_SPAN + maker.number
 
     def maker_of(self, node: Any) -> NodeMaker | None:
         """Find which thread made a live node: this one, if the node has no mark; None if that is not known."""
         number = sequence_nr(node)
+        return None if number >= UNKNOWN_NR else self._marked_maker(node, number)
+
+    def _marked_maker(self, node: Any, number: int) -> NodeMaker | None:
         mark = self._read(node) if self.has_nodes else None
-        if mark == UNKNOWN or number >= UNKNOWN_NR:
+        if mark == UNKNOWN:
             return None
         if mark is None:
             return NodeMaker(self._index_of_caller(number), number)
