@@ -284,8 +284,8 @@ def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
     suspects = [
         ran for ran in ran_nodes for stats in ran.outgoing if isinstance(stats, GradientStats) and stats.num_nonfinite
     ]
-    for ran in sorted((*suspects, *hooked), key=lambda node: node.order):
-        hooks = hook_names(graph.nodes[ran.node]) if ran in hooked else ()
+    for ran in sorted((*suspects, *hooked.values()), key=lambda node: node.order):
+        hooks = hook_names(graph.nodes[ran.node]) if ran.node in hooked else ()
         if hooks or all(map(_is_finite, ran.incoming)):
             name = _name(graph, ran.node)
             changed = known(ran.incoming if hooks else ran.outgoing)
@@ -307,19 +307,26 @@ def hook_names(node: Node) -> tuple[str, ...]:
     return tuple(hook.name or "a function" for hook in node.hooks if hook.kind in {"tensor", "pre"})
 
 
-def _changed_by_hooks(graph: Graph) -> list[NodeGradients]:
-    """Find the nodes that have such hooks and received what is not finite, where all that led to them was."""
+def _changed_by_hooks(graph: Graph) -> dict[int, NodeGradients]:
+    """Find the nodes that have such hooks and received what is not finite, where all that led to them was finite.
+
+    Not roots: their first gradient is the program's own. What led to a node is not known under compiled autograd.
+    """
     ran_nodes = gradients_of(graph).nodes
-    found = {
+    hooked = {
         ran.node: ran
         for ran in ran_nodes
-        if hook_names(graph.nodes[ran.node]) and not all(map(_is_finite, ran.incoming))
+        if graph.nodes[ran.node].hooks and hook_names(graph.nodes[ran.node]) and not all(map(_is_finite, ran.incoming))
     }
-    for ran in ran_nodes if found else ():
-        for edge, sent in zip(graph.nodes[ran.node].next_edges, ran.outgoing, strict=False):
-            if edge is not None and not _is_finite(sent):
-                found.pop(edge.next_node, None)
-    return list(found.values())
+    sent = [
+        (edge.next_node, measured)
+        for ran in (ran_nodes if hooked else ())
+        for edge, measured in zip(graph.nodes[ran.node].next_edges, ran.outgoing, strict=False)
+        if edge is not None and edge.next_node in hooked and measured is not None
+    ]
+    finite = {node for node, measured in sent if _is_finite(measured)}
+    others = {node for node, measured in sent if not _is_finite(measured)} | {root.node for root in graph.roots}
+    return {node: ran for node, ran in hooked.items() if node in finite - others}
 
 
 def _killed(graph: Graph) -> Iterator[GradientNote]:

@@ -283,3 +283,25 @@ def test_a_hook_that_gets_what_is_not_finite_is_not_to_blame() -> None:
 
         (note,) = [one for one in gradient_notes(replace(recorded, nodes=tuple(nodes))) if one.kind == "non-finite"]
         assert (note.node, note.hooks) == (1, ())
+
+
+def test_a_hook_is_not_blamed_where_what_it_got_is_not_known() -> None:
+    """That of a root gets what the program gives; and compiled autograd shows gradients at leaves alone."""
+    recorded = gradient_through("SqrtBackward0", gradient_stats(1.0), BAD)
+    assert recorded.gradients is not None
+    hook, ran = (Hook(kind="tensor", name="unit"),), recorded.gradients.nodes
+    root = replace(recorded.nodes[0], hooks=hook)
+    first = replace(ran[0], incoming=(BAD,), outgoing=(BAD, None))
+    of_root = replace(
+        recorded,
+        nodes=(root, *recorded.nodes[1:]),
+        gradients=Gradients(nodes=(first, replace(ran[1], incoming=(BAD,)))),
+    )
+    at_leaf = replace(
+        recorded,
+        nodes=(*recorded.nodes[:2], replace(recorded.nodes[2], hooks=hook)),
+        gradients=Gradients(nodes=(ran[2],), at_leaves_only=True),
+    )
+
+    for graph_of_unknown in (of_root, at_leaf):
+        assert [note for note in gradient_notes(graph_of_unknown) if note.kind == "non-finite"] == []
